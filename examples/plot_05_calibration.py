@@ -3,7 +3,7 @@ Calibration before and after
 ============================
 
 The scores of a least-squares model are estimates of probabilities on the scale from -1 to +1, but
-the penalty shrinks them towards the middle. :class:`~imcc.calibration.MultilabelCalibrator` fits a
+the penalty shrinks them towards the middle. :class:`~imcc.estimators.MultilabelCalibrator` fits a
 map from held-out scores to probabilities for each label.
 """
 
@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from imcc import IMCCClassifier, load_dataset
-from imcc.calibration import MultilabelCalibrator
+from imcc.estimators import MultilabelCalibrator
 from imcc.inspection import diagnose_probabilities, probabilities_before_calibration
 
 data = load_dataset("yeast")

@@ -90,7 +90,7 @@ def test_the_commands_of_the_first_page(tmp_path):
     heading = shown["describe"].splitlines()[1].split("  ")
     found = [words.strip() for words in heading if words]
     assert found == ["column", "kind", "missing", "examples", "what becomes of it"]
-    assert "In words: " in shown["tune"]
+    assert "An ensemble of " in shown["tune"]
     with open(tmp_path / "probabilities.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file))
     with open(tmp_path / "customers.csv", newline="", encoding="utf-8") as file:

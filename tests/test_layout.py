@@ -23,7 +23,6 @@ PACKAGES = [
     "_math",
     "estimators",
     "baselines",
-    "calibration",
     "inspection",
     "persistence",
     "tables",
@@ -42,7 +41,8 @@ INSIDE = {
     ],
     "_math": [
         *("clustering", "kernels", "models", "sampling", "statistics", "landmarks", "maps"),
-        *("solver", "fitting", "platt", "logistic", "search", "ensemble", "stream"),
+        *("solver", "fitting", "platt", "logistic", "score_maps", "thresholds"),
+        *("search", "ensemble", "stream"),
     ],
     "_math.search": [
         *("labels", "scorers", "grid", "folds", "fold", "search", "out_of_fold", "results"),
@@ -53,7 +53,10 @@ INSIDE = {
         *("members", "search"),
     ],
     "_math.stream": ["sources", "dask", "passes", "fitting"],
-    "estimators": ["base", "base_search", "imcc", "imcc_cv", "kernel_ensemble"],
+    "estimators": [
+        *("base", "base_search", "imcc", "imcc_cv", "kernel_ensemble"),
+        *("cross_fit", "calibrator", "thresholds"),
+    ],
 }
 # These modules import nothing of imcc, and every package may use them.
 EVERYWHERE = {"imcc._utils.config", "imcc._utils.optional"}

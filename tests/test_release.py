@@ -103,7 +103,7 @@ from imcc import (
     load_model,
     save_model,
 )
-from imcc.calibration import MultilabelCalibrator
+from imcc.estimators import MultilabelCalibrator
 from imcc.metrics import evaluate
 
 data = load_dataset("yeast")

@@ -6,7 +6,7 @@
     python -m imcc_paper.calibration -o rows.csv --print               the tables of what is there
 
 Each method is fitted once on the training rows of a split (80 %,
-:func:`imcc.datasets.paper_splits`) inside a :class:`imcc.calibration.MultilabelCalibrator` with
+:func:`imcc.datasets.paper_splits`) inside a :class:`imcc.estimators.MultilabelCalibrator` with
 five shuffled folds.  On cal500, bibtex and corel5k, whose 159 to 374 labels make a fold expensive,
 there are three folds, and LLSF has 10 settings instead of 40.  *Before* are the scores of the model
 inside, *after* the calibrated log-odds, both of the same test rows.  IMCC and kernel ridge are
@@ -53,8 +53,8 @@ from imcc.baselines import (
     BinaryRelevanceSVM,
     KernelRidgeBaseline,
 )
-from imcc.calibration import MultilabelCalibrator, label_scores
 from imcc.datasets import dataset_info, list_datasets, load_dataset, paper_splits
+from imcc.estimators import MultilabelCalibrator, label_scores
 from imcc.inspection import diagnose_probabilities, score_probabilities
 from imcc.metrics import METRICS, evaluate
 from imcc_paper import _rows

@@ -18,7 +18,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from imcc.experiment import Experiment, Store, export, load_experiment, merge, run
+from imcc.experiment import Experiment, Store, load_experiment, run
 from imcc_paper.places import EXPERIMENTS
 
 FILE = EXPERIMENTS / "failing_cells.toml"
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     path, whole = asked.output.with_suffix(".sqlite"), experiment()
     with Store.create(path, whole) as store:
         if asked.output.exists():
-            merge(store, [asked.output])
+            store.merge(asked.output)
     end = time.monotonic() + asked.seconds
     failures = 0
     for method in asked.methods:
@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{failure.key}: {failure.error}", file=sys.stderr)
         failures += len(done.failures)
     with Store(path) as store:
-        export(store, asked.output, overwrite=True)
+        store.export(asked.output)
     return 1 if failures else 0
 
 

@@ -15,7 +15,7 @@ import csv
 import io
 from pathlib import Path
 
-from imcc.experiment import SCORES, SENSITIVITY, load_experiment
+from imcc.experiment import load_experiment
 from imcc_paper.places import EXPERIMENTS, RESULTS
 
 
@@ -27,9 +27,8 @@ def rewritten(path: Path, fingerprints: dict[tuple[str, str, int], str]) -> str:
         writer = csv.DictWriter(out, rows.fieldnames or ())
         writer.writeheader()
         for row in rows:
-            if row["fingerprint"]:  # only in the first line of a study
-                key = row["dataset"], row["method"], int(row["repetition"])
-                row["fingerprint"] = fingerprints[key]
+            key = row["dataset"], row["method"], int(row["repetition"])
+            row["fingerprint"] = fingerprints[key]
             writer.writerow(row)
     return out.getvalue()
 
@@ -38,11 +37,9 @@ def main() -> None:
     """Rewrite the rows of all experiments."""
     for plan in sorted(EXPERIMENTS.glob("*.toml")):
         tasks = load_experiment(plan).resolve().tasks()
-        for kind, suffix in ((SCORES, ".csv"), (SENSITIVITY, ".sensitivity.csv")):
-            path = RESULTS / f"{plan.stem}{suffix}"
-            known = {task.key[1:]: task.fingerprint for task in tasks if task.kind == kind}
-            if path.exists():
-                path.write_text(rewritten(path, known), encoding="utf-8", newline="")
+        path = RESULTS / f"{plan.stem}.csv"
+        known = {tuple(task.key): task.fingerprint for task in tasks}
+        path.write_text(rewritten(path, known), encoding="utf-8", newline="")
 
 
 if __name__ == "__main__":

@@ -11,32 +11,27 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from sklearn.metrics import f1_score
 from sklearn.model_selection import KFold
 
 from imcc import IMCCClassifier, TableClassifier
-from imcc.calibration import MultilabelCalibrator, TunedThresholds
 from imcc.datasets import Dataset, load_dataset, paper_splits
+from imcc.estimators import MultilabelCalibrator, TunedThresholds
 from imcc.inspection import (
-    ColumnAttribution,
     Explainer,
     diagnose,
     diagnose_probabilities,
     draw_calibration,
     draw_clusters,
-    draw_columns,
     draw_correlations,
     draw_diagnostics,
     draw_explanation,
-    draw_map,
-    draw_reliability,
     draw_threshold_curves,
     explain_columns,
     inspect_model,
-    probabilities,
     probabilities_before_calibration,
-    reliability,
     threshold_curve,
 )
 from imcc.metrics import hamming_loss
@@ -127,7 +122,6 @@ def pictures(folder: Path) -> None:
     found = inspect_model(tuned, Y=Y, label_names=names)
     draw_clusters(found, folder / "clusters.png", max_clusters=16)
     draw_correlations(found, folder / "correlations.png")
-    draw_map(found, folder / "map.png", label="Class4")
     single = Explainer(tuned, Y=Y, label_names=names).explain(data.X[test[0]], "Class4")
     draw_explanation(single, folder / "explanation.png", top=8)
     scores = tuned.decision_function(data.X[test])
@@ -135,13 +129,11 @@ def pictures(folder: Path) -> None:
     draw_threshold_curves(
         curves, folder / "thresholds.png", thresholds=tuned.thresholds_.tolist(), max_labels=8
     )
-    records = reliability(data.Y[test], probabilities(scores), label_names=names)
-    draw_reliability(records, folder / "reliability.png", max_labels=8)
     draw_calibrated(data, folder / "calibration.png")
     draw_tickets(folder)
 
 
-def ticket() -> tuple[TableClassifier, ColumnAttribution]:
+def ticket() -> tuple[TableClassifier, Any]:
     """Return a classifier of a made-up table, and what drove the score of one row."""
     table, labels = example_table()
     model = TableClassifier(random_state=0).fit(table[:600], labels[:600])
@@ -153,7 +145,7 @@ def draw_tickets(folder: Path) -> None:
     table, labels = example_table()
     new = slice(600, 800)
     model, found = ticket()
-    draw_columns(found, folder / "columns.png", label="refund")
+    draw_explanation(found, folder / "columns.png", label="refund")
     probabilities_of_new = model.predict_proba(table[new])
     judged = diagnose(
         labels[new],

@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from imcc.calibration import label_scores
 from imcc.datasets import paper_splits, split_seed
+from imcc.estimators import label_scores
 from imcc.experiment import Task
 from imcc.metrics import coverage, ranking_loss
 from imcc_paper.reproduction.rows import plan
@@ -75,15 +75,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with asked.output.open(encoding="utf-8", newline="") as file:
             rows = csv.DictReader(file)
             done = {(row["dataset"], row["method"], int(row["repetition"])) for row in rows}
-    part = plan("paper").subset(
-        datasets=DATA, methods=METHODS, n_repeats=asked.splits, sensitivity=False
-    )
+    part = plan("paper").subset(datasets=DATA, methods=METHODS, n_repeats=asked.splits)
     with asked.output.open("a", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
         if not done:
             writer.writeheader()
         for task in part.tasks():
-            if task.key[1:] not in done:
+            if task.key not in done:
                 writer.writerows(judge(task))
                 file.flush()
 

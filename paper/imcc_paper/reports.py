@@ -32,7 +32,7 @@ def write(folder: Path, name: str) -> Path:
         kept = [m.name for m in whole.experiment.methods if m.name not in CALIBRATED]
         part = whole.experiment.subset(methods=kept)
         with Store.create(Path(place) / "part.sqlite", part) as store:
-            store.add_all([row for row in whole.results() if row.key.method in kept])
+            store.add(*(run for run in whole.runs() if run.key.method in kept))
             published = PUBLISHED if name == "paper" else None
             path = folder / f"{name}.html"
             return write_report(store, path, title=REPORTS[name], published=published)

@@ -23,10 +23,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from imcc.experiment import Run, Store, Study, TaskKey, merge, remaining_seconds
+from imcc.experiment import Run, Store, TaskKey, remaining_seconds
 from imcc_paper.places import EXPERIMENTS as PLANS
 from imcc_paper.reproduction.cost import place
-from imcc_paper.reproduction.rows import files, listed, opened, plan
+from imcc_paper.reproduction.rows import listed, opened, plan, rows_of
 
 #: The experiments whose rows the page shows, in this order.
 EXPERIMENTS = ("paper", "outside")
@@ -36,6 +36,7 @@ STUDIES = {
     "clustering.csv": ("imcc_paper.clustering", True),
     "ablation.csv": ("imcc_paper.ablation", True),
     "failing_cells.csv": ("imcc_paper.failing_cells", False),
+    "sensitivity.csv": ("imcc_paper.sensitivity", True),
 }
 OUT = Path("reproduce-full")
 
@@ -61,20 +62,20 @@ class Estimate:
     guessed: tuple[str, ...]
 
 
-def committed() -> list[Run | Study]:
+def committed() -> list[Run]:
     """Return the committed rows of all experiments."""
-    rows: list[Run | Study] = []
+    rows: list[Run] = []
     with tempfile.TemporaryDirectory() as folder:
         for name in EXPERIMENTS:
             with opened(Path(folder), name) as store:
-                rows += [*store.runs(), *store.studies()]
+                rows += store.runs()
     return rows
 
 
 def estimate(
     experiment: str,
     done: Iterable[TaskKey],
-    rows: Sequence[Run | Study],
+    rows: Sequence[Run],
     *,
     jobs: int = 1,
     device: str | None = None,
@@ -87,7 +88,7 @@ def estimate(
         One of ``EXPERIMENTS``.
     done : iterable of keys
         Tasks that have a row already.
-    rows : sequence of Run and Study
+    rows : sequence of Run
         From :func:`committed`.  A method on a GPU and on a CPU count as two; data sets of which
         only one of them has rows still say how much larger they are than others.
     jobs : int
@@ -138,7 +139,7 @@ def begin(folder: Path, experiment: str, *, with_committed: bool) -> set[TaskKey
     folder.mkdir(parents=True, exist_ok=True)
     with Store.create(folder / f"{experiment}.sqlite", plan(experiment)) as store:
         if with_committed:
-            merge(store, files(experiment))
+            store.merge(rows_of(experiment))
         return set(store.keys())
 
 
@@ -186,7 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             *rest,
         ]
         code = _imcc(run)
-        _imcc(["experiment", "export", str(store), "-o", str(store.with_suffix(".csv")), "--force"])
+        _imcc(["report", str(store), "-o", str(store.with_suffix(".csv"))])
         if code:  # failed, stopped, or out of time: what there is was exported
             return code
     for file, (module, on_device) in STUDIES.items():

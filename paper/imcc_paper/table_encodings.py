@@ -39,7 +39,7 @@ from sklearn.metrics import f1_score
 from sklearn.model_selection import KFold, cross_val_predict, train_test_split
 
 from imcc import KernelEnsembleClassifier
-from imcc.calibration import choose_thresholds
+from imcc.estimators import choose_thresholds
 from imcc.metrics import average_precision
 from imcc.tables import (
     TableClassifier,

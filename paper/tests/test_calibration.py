@@ -5,8 +5,8 @@ import pytest
 from sklearn.metrics import brier_score_loss
 
 from imcc import IMCCClassifier, IMCCClassifierCV
-from imcc.calibration import MultilabelCalibrator
 from imcc.datasets import Dataset, paper_splits
+from imcc.estimators import MultilabelCalibrator
 from imcc.metrics import METRICS, evaluate
 from imcc_paper import _rows, calibration
 

@@ -92,7 +92,7 @@ def tasks():
 @pytest.mark.parametrize("key", CHOSEN, ids=["-".join(map(str, key)) for key in CHOSEN])
 def test_a_row_computed_again_is_the_committed_one(key, tasks):
     dataset, method, split = key
-    found = run_task(tasks["scores", dataset, method, split], 1)
+    found = run_task(tasks[dataset, method, split], 1)
     if isinstance(found, Failure) and "pip install" in found.error:
         pytest.skip(found.error)  # a method whose package is not there
     assert not isinstance(found, Failure), found.error

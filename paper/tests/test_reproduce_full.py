@@ -14,10 +14,10 @@ def committed():
 
 def test_the_estimate_is_that_of_known_cells(committed):
     """Where all of a cell's splits but one are done, the cell's mean time is the estimate."""
-    runs = [r for r in committed if r.key[:3] == ("scores", "image", "brsvm")]
+    runs = [r for r in committed if r.key[:2] == ("image", "brsvm")]
     mean = sum(run.seconds for run in runs) / len(runs)
     tasks = [task.key for task in rows.plan("paper").tasks()]
-    done = [key for key in tasks if key != TaskKey("scores", "image", "brsvm", 9)]
+    done = [key for key in tasks if key != TaskKey("image", "brsvm", 9)]
     found = reproduce_full.estimate("paper", done, committed)
     assert (found.n_tasks, found.n_left) == (len(tasks), 1)
     assert found.seconds == pytest.approx(mean)
@@ -26,7 +26,7 @@ def test_the_estimate_is_that_of_known_cells(committed):
 
 def test_the_device_counts(committed):
     tasks = [task.key for task in rows.plan("paper").tasks()]
-    done = [key for key in tasks if key[:3] != ("scores", "image", "imcc")]
+    done = [key for key in tasks if key[:2] != ("image", "imcc")]
     cpu, gpu = (
         reproduce_full.estimate("paper", done, committed, device=device).seconds
         for device in (None, "cuda")

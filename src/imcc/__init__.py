@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from imcc import (
         baselines,
-        calibration,
         comparison,
         datasets,
         estimators,
@@ -19,13 +18,13 @@ if TYPE_CHECKING:
         report,
         tables,
     )
-    from imcc.calibration import TunedThresholds
     from imcc.datasets import load_dataset, open_stream
     from imcc.estimators import (
         KERNEL_SEARCH,
         IMCCClassifier,
         IMCCClassifierCV,
         KernelEnsembleClassifier,
+        TunedThresholds,
     )
     from imcc.persistence import load_model, save_model
     from imcc.tables import TableClassifier
@@ -40,7 +39,7 @@ _NAMES = {
     "IMCCClassifierCV": "estimators",
     "KernelEnsembleClassifier": "estimators",
     "TableClassifier": "tables",
-    "TunedThresholds": "calibration",
+    "TunedThresholds": "estimators",
     "load_dataset": "datasets",
     "load_model": "persistence",
     "open_stream": "datasets",
@@ -48,7 +47,6 @@ _NAMES = {
 }
 _PACKAGES = (
     "baselines",
-    "calibration",
     "comparison",
     "datasets",
     "estimators",
@@ -68,7 +66,6 @@ __all__ = [
     "TableClassifier",
     "TunedThresholds",
     "baselines",
-    "calibration",
     "comparison",
     "datasets",
     "estimators",

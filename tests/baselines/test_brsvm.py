@@ -11,36 +11,21 @@ from imcc.baselines import BinaryRelevanceSVM
 
 
 @pytest.mark.parametrize("C", [0.1, 1.0])
-@pytest.mark.parametrize(
-    "kernel", [{}, {"kernel": "rbf"}, {"kernel": "rbf", "gamma": 0.3}], ids=str
-)
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
-def test_equals_one_vs_rest(small_problem, C, kernel, form):
+@pytest.mark.parametrize(("form", "within"), [(np.asarray, 1e-9), (sp.csr_matrix, 2e-3)])
+def test_equals_one_vs_rest(small_problem, C, form, within):
     X, Y, X_new, _ = small_problem
-    ours = BinaryRelevanceSVM(C, **kernel, scores="margin").fit(form(X), Y)
-    theirs = OneVsRestClassifier(SVC(C=C, **{"kernel": "linear", **kernel})).fit(X, Y)
+    ours = BinaryRelevanceSVM(C, scores="margin").fit(form(X), Y)
+    theirs = OneVsRestClassifier(SVC(kernel="linear", C=C)).fit(X, Y)
     np.testing.assert_allclose(
-        ours.decision_function(form(X_new)), theirs.decision_function(X_new), atol=2e-3
+        ours.decision_function(form(X_new)), theirs.decision_function(X_new), atol=within
     )
     np.testing.assert_array_equal(ours.predict(X_new), theirs.predict(X_new))
 
 
-def test_dense_margins_are_one_vs_rests_to_the_last_digits(small_problem):
-    X, Y, X_new, _ = small_problem
-    ours = BinaryRelevanceSVM(scores="margin").fit(X, Y)
-    theirs = OneVsRestClassifier(SVC(kernel="linear")).fit(X, Y)
-    np.testing.assert_allclose(
-        ours.decision_function(X_new), theirs.decision_function(X_new), rtol=1e-9
-    )
-
-
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_probabilities_rescale_the_margins_of_each_label(small_problem, kernel):
+def test_probabilities_rescale_the_margins_of_each_label(small_problem):
     X, Y, X_new, Y_new = small_problem
     margins, scores = (
-        BinaryRelevanceSVM(kernel=kernel, scores=scores, random_state=0)
-        .fit(X, Y)
-        .decision_function(X_new)
+        BinaryRelevanceSVM(scores=scores, random_state=0).fit(X, Y).decision_function(X_new)
         for scores in ("margin", "probability")
     )
     for margin, score in zip(margins.T, scores.T, strict=True):
@@ -81,12 +66,3 @@ def test_no_support_vectors_are_kept(small_problem):
     X, Y, *_ = small_problem
     clf = BinaryRelevanceSVM(random_state=0).fit(X, Y)
     assert sum(v.nbytes for v in vars(clf).values() if isinstance(v, np.ndarray)) < 500
-
-
-def test_a_second_fit_forgets_the_first(small_problem):
-    X, Y, *_ = small_problem
-    clf = BinaryRelevanceSVM(kernel="rbf", scores="margin").fit(X, Y)
-    assert clf.dual_coef_.shape == (90, 4)
-    clf.set_params(kernel="linear").fit(X, Y)
-    assert not hasattr(clf, "dual_coef_")
-    assert clf.coef_.shape == (4, 5)

@@ -50,23 +50,17 @@ def test_kernel_ridge_searches_exactly(small_problem):
     assert len(KernelRidgeBaseline().fit(X, Y).cv_results_["params"]) == 7 * 4
 
 
-@pytest.mark.parametrize(
-    "other",
-    [{"kernels": "laplacian"}, {"width": 3.0}, {"kernels": "poly", "kernel_params": {"degree": 2}}],
-    ids=str,
-)
-def test_kernel_ridge_hears_its_kernel(small_problem, other):
+def test_kernel_ridge_hears_its_kernel(small_problem):
     X, Y, X_new, _ = small_problem
     one = KernelRidgeBaseline(betas=1.0).fit(X, Y).decision_function(X_new)
-    assert not np.allclose(
-        KernelRidgeBaseline(1.0, **other).fit(X, Y).decision_function(X_new), one
-    )
+    other = KernelRidgeBaseline(1.0, kernels="laplacian").fit(X, Y).decision_function(X_new)
+    assert not np.allclose(other, one)
 
 
 def test_kernel_ridge_hears_refit_and_n_jobs(small_problem):
     X, Y, *_ = small_problem
     search = KernelRidgeBaseline(refit=False, n_jobs=2).fit(X, Y)
-    assert search.search_.n_jobs == 2
+    assert search.n_jobs == 2
     assert not hasattr(search, "best_estimator_")
     with pytest.raises(AttributeError, match="refit=False"):
         search.predict(X)

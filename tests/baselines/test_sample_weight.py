@@ -53,7 +53,6 @@ def test_equal_weights_change_nothing(baseline, problem):
         (MAHR(n_rounds=20, max_bins=5), 1e-9),
         # libsvm stops when the conditions of optimality hold to 1e-3.
         (BinaryRelevanceSVM(scores="margin"), 1e-2),
-        (BinaryRelevanceSVM(kernel="rbf", scores="margin"), 1e-2),
         (EnsembleClassifierChains(2, scores="margin", sample_fraction=1.0, random_state=0), 1e-2),
     ],
     ids=str,

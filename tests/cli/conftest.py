@@ -1,4 +1,7 @@
+import csv
+import io
 import os
+import re
 import subprocess
 import sys
 
@@ -7,30 +10,55 @@ import pytest
 
 from imcc.datasets import Dataset, write
 
+FEATURES = ("length", "weight", "colour index", "age")
+LABELS = ("happy", "sad", "hungry")
+NAMED = ("--labels", ",".join(LABELS))
+
+
+def one_setting(n_clusters=4, beta=1, **others):
+    """The options of ``imcc tune`` for one setting of the paper's method."""
+    values = {"alphas": 1, "gammas": 0.1, "width_scales": 1, "kernels": "rbf", **others}
+    values |= {"n_clusters": n_clusters, "betas": beta}
+    return (
+        "--model",
+        "imcc",
+        *(w for pair in values.items() for w in ("--set", "=".join(map(str, pair)))),
+    )
+
+
+def table(text):
+    return list(csv.reader(io.StringIO(text)))
+
+
+def flat(text):
+    return re.sub(r"\s+", " ", text)
+
 
 @pytest.fixture(autouse=True)
 def wide_terminal(monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
 
 
-@pytest.fixture
-def imcc():
+def invoke(*arguments, code=0, stdin=None):
     """Run a command in this process: quick."""
     from click.testing import CliRunner
 
     from imcc.cli._app import app
 
-    def run(*arguments, code=0, stdin=None):
-        try:
-            runner = CliRunner(mix_stderr=False)
-        except TypeError:  # click 8.2 and later always keep the two apart
-            runner = CliRunner()
-        result = runner.invoke(app, [str(a) for a in arguments], input=stdin)
-        assert result.exit_code == code, (result.stdout, result.stderr, result.exception)
-        assert "Traceback" not in result.output
-        return result
+    try:
+        runner = CliRunner(mix_stderr=False)
+    except TypeError:  # click 8.2 and later always keep the two apart
+        runner = CliRunner()
+    result = runner.invoke(app, [str(a) for a in arguments], input=stdin)
+    assert result.exit_code == code, (result.stdout, result.stderr, result.exception)
+    assert "Traceback" not in result.output
+    return result
 
-    return run
+
+@pytest.fixture
+def imcc():
+    """Run a command in this process: quick."""
+    return invoke
 
 
 @pytest.fixture
@@ -53,10 +81,6 @@ def program():
     return run
 
 
-FEATURES = ("length", "weight", "colour index", "age")
-LABELS = ("happy", "sad", "hungry")
-
-
 def make_data(n_rows, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_rows, 4)).round(3)
@@ -67,17 +91,11 @@ def make_data(n_rows, seed=0):
 @pytest.fixture(scope="session")
 def pets(tmp_path_factory):
     """A folder with train.csv, test.csv, new.csv (no labels) and a fitted model.skops."""
-    from click.testing import CliRunner
-
-    from imcc.cli._app import app
-
     folder = tmp_path_factory.mktemp("pets")
     data = make_data(160)
     write(data[:120], folder / "train.csv")
     write(data[120:], folder / "test.csv")
     lines = (folder / "test.csv").read_text().splitlines()
     (folder / "new.csv").write_text("\n".join(",".join(x.split(",")[:4]) for x in lines) + "\n")
-    arguments = ["fit", folder / "train.csv", "--labels", ",".join(LABELS), "--clusters", "6"]
-    result = CliRunner().invoke(app, [*map(str, arguments), "-o", str(folder / "model.skops")])
-    assert result.exit_code == 0, result.output
+    invoke("tune", folder / "train.csv", *NAMED, *one_setting(6), "-o", folder / "model.skops")
     return folder

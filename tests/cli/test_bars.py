@@ -14,12 +14,9 @@ import pytest
 from imcc._utils.config import config_context
 from imcc._utils.progress import part, progress_reported_to, report_progress
 from imcc.cli._progress import working
-from tests.cli.conftest import LABELS, make_data
+from tests.cli.conftest import LABELS, NAMED, make_data, one_setting
 
 pty = pytest.importorskip("pty")
-NAMED = ("--labels", ",".join(LABELS))
-SMALL = ("--method", "imcc", "--grid", "paper", "--clusters", "4")  # a tenth of the time
-SMALL += ("--alphas", "1", "--betas", "0.1,1", "--gammas", "0.1")
 CONTROL = re.compile(r"\x1b|[\x00-\x08\x0b-\x1f]")
 
 
@@ -64,9 +61,9 @@ def test_tune_shows_a_bar_with_an_estimate_on_a_terminal(pets, tmp_path):
     assert json.loads(out)["file"] == str(tmp_path / "m.skops")
     plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown)
     assert "\x1b[" in shown
-    assert "tuning: screening kernels on 120 rows" in plain
-    assert re.search(r"━ *\d+%", plain)
-    assert re.search(r"about \d+ s left", plain)
+    assert "tuning: " in plain
+    assert re.search(r"━ +\d+%", plain)
+    assert re.search(r"left: +\d:\d\d:\d\d", plain)
 
 
 def test_an_experiment_shows_its_tasks_on_a_terminal(pets, tmp_path):
@@ -78,7 +75,7 @@ def test_an_experiment_shows_its_tasks_on_a_terminal(pets, tmp_path):
     )
     _, shown = at_a_terminal("experiment", "run", plan, "-o", tmp_path / "x.sqlite")
     plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown)
-    assert re.search(r"mine: \d of 2 done, .* so far", plain)
+    assert re.search(r"mine: \d of 2 done", plain)
     assert "pets, extra_trees, split 2 done in" in plain
 
 
@@ -87,18 +84,11 @@ def test_predictions_go_to_standard_output_beside_a_bar(pets, imcc):
     out, shown = at_a_terminal(*start)
     assert out == imcc(*start).stdout
     assert "predicting" in shown
-    out, shown = at_a_terminal(*start, "--quiet")
-    assert out == imcc(*start).stdout
-    assert shown == ""
 
 
-@pytest.mark.parametrize("environment", [{}, {"FORCE_COLOR": "1"}])
-def test_no_control_characters_reach_a_pipe(pets, tmp_path, program, environment):
-    done = program(
-        *("evaluate", pets / "model.skops", pets / "test.csv", "--json"),
-        TERM="xterm",
-        **environment,
-    )
+def test_no_control_characters_reach_a_pipe(pets, program):
+    start = ("evaluate", pets / "model.skops", pets / "test.csv", "--json")
+    done = program(*start, TERM="xterm", FORCE_COLOR="1")
     assert not CONTROL.search(done.stdout + done.stderr)
     assert json.loads(done.stdout)["n_rows"] == 40
     assert done.stderr == ""  # it was quick
@@ -106,7 +96,7 @@ def test_no_control_characters_reach_a_pipe(pets, tmp_path, program, environment
 
 def test_lines_say_how_far_it_is_where_there_is_no_terminal(pets, tmp_path, imcc):
     start = ("tune", pets / "train.csv", *NAMED, "-o", tmp_path / "m.skops", "--json")
-    quick = (*start, *SMALL, "--force")
+    quick = (*start, *one_setting(), "--force")
     with config_context(progress_after=0.0, progress_every=0.0):
         done = imcc(*start)
         assert imcc(*quick, "--quiet").stderr == ""
@@ -128,13 +118,11 @@ def test_lines_say_how_far_it_is_where_there_is_no_terminal(pets, tmp_path, imcc
 
 
 COMMANDS = {
-    "fit": ("fit", "TRAIN", *NAMED, "-o", "OUT", "--thresholds", "f1"),
-    "tune": ("tune", "TRAIN", *NAMED, "-o", "OUT", *SMALL, "--calibrate"),
+    "tune": ("tune", "TRAIN", *NAMED, "-o", "OUT", *one_setting(), "--calibrate"),
     "predict": ("predict", "MODEL", "NEW"),
     "evaluate": ("evaluate", "MODEL", "TEST"),
     "inspect": ("inspect", "MODEL", "NEW", "--row", "0", "--data", "TRAIN"),
     "describe": ("datasets", "describe", "TRAIN"),
-    "schema": ("datasets", "schema", "TRAIN"),
     "convert": ("datasets", "convert", "TRAIN", *NAMED, "ARFF"),
     "describe a data set": ("datasets", "describe", "SVM"),
 }
@@ -192,7 +180,7 @@ def test_parts_add_up_and_bars_do_not_go_back(capsys):
 
 def test_results_are_the_same_with_a_receiver():
     from imcc import IMCCClassifierCV, KernelEnsembleClassifier
-    from imcc.calibration import TunedThresholds
+    from imcc.estimators import TunedThresholds
 
     data = make_data(60)
     for model in (

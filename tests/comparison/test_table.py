@@ -29,20 +29,13 @@ class TestScoreTable:
         np.testing.assert_array_equal(
             table.values, [[[NAN, 0.5], [NAN, NAN]], [[NAN, NAN], [0.25, NAN]]]
         )
-        wider = ScoreTable.from_records(
-            runs, metric="f1", greater_is_better=True, datasets=["c", "a", "b"], methods=["y", "x"]
-        )
-        assert wider.datasets == ("c", "a", "b")
-        assert wider.counts.tolist() == [[0, 0], [1, 0], [0, 1]]
-        assert wider.greater_is_better
+        assert ScoreTable.from_records(runs, metric="f1", greater_is_better=True).greater_is_better
 
     @pytest.mark.parametrize(
         ("change", "message"),
         [
             ({"metric": "f1"}, "greater_is_better"),
             ({"records": [("a", "x", 0, 1.0), ("a", "x", 0, 1.0)]}, "'x' on 'a'"),
-            ({"datasets": ["b"]}, "'a'.*datasets"),
-            ({"methods": ["x", "x"]}, "methods.*unique.*x"),
             ({"records": [("a", "x", 0, math.inf)]}, "infinite"),
         ],
     )
@@ -58,6 +51,8 @@ class TestScoreTable:
             ScoreTable("m", "yes", ("a",), ("x",), np.zeros((1, 1, 1)))
         with pytest.raises(TypeError, match="datasets"):
             ScoreTable("m", True, "a", ("x",), np.zeros((1, 1, 1)))
+        with pytest.raises(ValueError, match=r"methods.*unique.*x"):
+            ScoreTable("m", True, ("a",), ("x", "x"), np.zeros((1, 2, 1)))
 
     def test_select_orders_and_cuts(self):
         table = random_table()
@@ -123,8 +118,20 @@ class TestMissing:
         result = compare(table, missing="drop", control="m0")
         assert (result.methods, len(result.datasets)) == (("m0", "m2"), 4)
         assert result.left_out == (("m1", "runs on 3 of 4 data sets"),)
-        with pytest.raises(ValueError, match="control 'm1'"):
-            compare(table, missing="drop", control="m1")
+
+    def test_with_a_control_its_runs_are_compared(self):
+        table = self.gappy((0, 1), (1, 1, 2), (3, 2, 0))
+        result = compare(table, missing="drop", control="m1")
+        assert (result.methods, result.datasets) == (("m0", "m1", "m2"), ("d1", "d2", "d3"))
+        assert result.counts.tolist() == [[2] * 3, [3] * 3, [2] * 3]
+        assert result.left_out[0] == ("d0", "no runs of m1")
+        # A method on other splits than those of the control is not compared with it.
+        other = self.gappy((0, 1, slice(1, None)), (0, 2, 0))
+        result = compare(other, missing="drop", control="m1")
+        assert result.methods == ("m0", "m1")
+        assert result.left_out[0] == ("m2", "runs on 3 of 4 data sets")
+        with pytest.raises(ValueError, match="control 'm1' is left out: no runs"):
+            compare(self.gappy((slice(None), 1)), missing="drop", control="m1")
 
     def test_a_method_that_never_ran(self):
         result = compare(self.gappy((slice(None), 2)), missing="drop")

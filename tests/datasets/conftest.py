@@ -75,15 +75,6 @@ class Server:
         request.end_headers()
         if manner == "cut":
             data = data[: len(data) // 2]
-        if manner == "drip":  # a byte now and then, more often than a socket's timeout
-            for byte in data[:100]:
-                try:
-                    request.wfile.write(bytes([byte]))
-                except OSError:
-                    self.requests.append("gone")
-                    return
-                time.sleep(0.1)
-            return
         if manner == "slow":
             for start in range(0, len(data), 1000):
                 request.wfile.write(data[start : start + 1000])

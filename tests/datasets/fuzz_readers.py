@@ -24,6 +24,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import openpyxl
+import pyarrow
+import pyarrow.parquet
 import scipy.io
 import scipy.sparse as sp
 
@@ -72,7 +75,15 @@ def seeds(folder: Path) -> dict[str, tuple[str, bytes, dict]]:
     add("tsv", "toy.tsv", {"label_prefix": "l"})
     add("npz", "toy.npz", {})
     add("npz sparse", "sparse.npz", {}, sparse)
-    add("parquet", "toy.parquet", {})
+    names = (*toy.feature_names, *toy.label_names)
+    columns = dict(zip(names, [*toy.X.T, *toy.Y.T], strict=True))
+    pyarrow.parquet.write_table(pyarrow.table(columns), folder / "toy.parquet")
+    book = openpyxl.Workbook()
+    for row in [names, *np.hstack([toy.X, toy.Y]).tolist()]:
+        book.active.append(row)
+    book.save(folder / "toy.xlsx")
+    found["xlsx"] = ("toy.xlsx", (folder / "toy.xlsx").read_bytes(), {"labels": -3})
+    found["parquet"] = ("toy.parquet", (folder / "toy.parquet").read_bytes(), {"labels": -3})
     add("gz", "toy.csv.gz", {"labels": -3, "max_bytes": 10**6})
     add("bz2", "toy.csv.bz2", {"labels": -3, "max_bytes": 10**6})
     add("zip", "toy.csv.zip", {"labels": -3, "max_bytes": 10**6})
@@ -86,10 +97,6 @@ def seeds(folder: Path) -> dict[str, tuple[str, bytes, dict]]:
             do_compression=compress,
         )
         found[kind] = ("toy.mat", (folder / "toy.mat").read_bytes(), {"max_bytes": 10**7})
-    scipy.io.savemat(
-        folder / "toy.mat", {"data": toy.X, "target": toy.Y.T, "note": "text"}, format="4"
-    )
-    found["mat 4"] = ("toy.mat", (folder / "toy.mat").read_bytes(), {})
     return found
 
 

@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -105,10 +104,7 @@ def test_a_mirror_address_without_the_file(server, file, monkeypatch):
     ("manner", "reason"),
     [
         ("cut", "IncompleteRead|Connection broken"),
-        (
-            "corrupt",
-            "the server sent another file: 50,000 bytes, not 50,000 bytes with the SHA-256",
-        ),
+        ("corrupt", "the server sent another file, not 50,000 bytes with the SHA-256"),
         ("endless", "the server sends more than the 50,000 bytes"),
     ],
 )
@@ -134,17 +130,6 @@ def test_a_server_that_says_nothing(server, file, own_data_home):
     assert fetch.get_file(file, timeout=5).read_bytes() == DATA, "it waits as long as it may"
 
 
-def test_a_server_that_sends_a_byte_now_and_then(server, file, own_data_home):
-    server.manners["/public/set/file.arff"] = "drip"
-    began = time.monotonic()
-    with pytest.raises(
-        DataFetchError, match=r"timed out: the server sent less than 64 KiB in 0\.5 s"
-    ):
-        fetch.get_file(file, timeout=0.5)
-    assert time.monotonic() - began < 8, "all of it would take 10 s"
-    assert left_over(own_data_home) == []
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no umask")
 @pytest.mark.parametrize(("mask", "mode"), [(0o027, 0o640), (0o002, 0o664), (0o077, 0o600)])
 def test_cached_files_are_readable_as_the_umask_says(file, mask, mode):
@@ -156,27 +141,15 @@ def test_cached_files_are_readable_as_the_umask_says(file, mask, mode):
     assert path.stat().st_mode & 0o777 == mode
 
 
-def test_what_dead_processes_left_is_removed(file, own_data_home):
+def test_what_was_left_long_ago_is_removed(file, own_data_home):
     folder = own_data_home / "set"
-    folder.mkdir(parents=True)
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
-    dead, ours, elsewhere, old = (
-        folder / f".{host}-{number}-abc.part"
-        for host, number in (
-            (platform.node(), process.pid),
-            (platform.node(), os.getpid()),
-            ("another-machine", process.pid),
-            ("another-machine", 1),
-        )
-    )
-    for part in (dead, ours, elsewhere, old):
-        part.mkdir()
+    old, new = folder / ".old.part", folder / ".new.part"
+    for part in (old, new):
+        part.mkdir(parents=True)
         (part / "file").write_bytes(b"half")
     os.utime(old, (1, 1))
     fetch.get_file(file)
-    left = sorted(path.name for path in folder.iterdir())
-    assert left == sorted([ours.name, elsewhere.name, "file.arff"])
+    assert sorted(path.name for path in folder.iterdir()) == [new.name, "file.arff"]
 
 
 def test_no_such_file_and_no_server(server, file, own_data_home):
@@ -269,7 +242,6 @@ def test_a_killed_download_leaves_nothing_that_counts(server, file, own_data_hom
     assert not (own_data_home / "set" / "file.arff").exists()
     server.manners.clear()
     assert fetch.get_file(file).read_bytes() == DATA
-    assert left_over(own_data_home) == ["set/file.arff"], "what it left is removed"
 
 
 def test_a_file_that_another_process_holds_will_do_if_it_is_right(file, own_data_home, monkeypatch):

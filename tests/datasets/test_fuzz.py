@@ -17,8 +17,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::imcc.datasets.DataWarning")
 
 KINDS = [
     "mulan dense", "mulan sparse", "meka", "svmlight", "svmlight plain", "csv", "tsv", "npz",
-    "npz sparse", "parquet", "gz", "bz2", "zip", "arff nominal", "arff quoted sparse", "mat",
-    "mat compressed", "mat 4",
+    "npz sparse", "parquet", "xlsx", "gz", "bz2", "zip", "arff nominal", "arff quoted sparse",
+    "mat", "mat compressed",
 ]  # fmt: skip
 OUTCOMES = ("read", "refused")
 

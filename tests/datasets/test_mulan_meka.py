@@ -1,7 +1,12 @@
+import functools
+
 import numpy as np
 import pytest
 
-from imcc.datasets import DataFormatError, Dataset, read, read_meka, read_mulan, write
+from imcc.datasets import DataFormatError, Dataset, read, write
+
+read_meka = functools.partial(read, format="meka")
+read_mulan = functools.partial(read, format="mulan")
 
 ARFF = """@relation '{relation}'
 @attribute c {{0,1}}
@@ -34,7 +39,7 @@ def test_the_order_of_labels_is_that_of_the_xml_file(mulan):
     check_ba(read(mulan))
     check_ba(read(mulan, labels=mulan.with_suffix(".xml")))
     check_ba(read(mulan, labels=str(mulan.with_suffix(".xml"))))
-    check_ba(read_mulan(mulan, mulan.with_suffix(".xml")))
+    check_ba(read_mulan(mulan, labels=mulan.with_suffix(".xml")))
 
 
 def test_labels_by_list_count_and_prefix(mulan):

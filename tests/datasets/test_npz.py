@@ -1,3 +1,4 @@
+import functools
 import io
 import pickle
 import zipfile
@@ -6,7 +7,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from imcc.datasets import DataFormatError, Dataset, open_stream, read, read_npz, write
+from imcc.datasets import DataFormatError, Dataset, open_stream, read, write
+
+read_npz = functools.partial(read, format="npz")
 
 X, Y = np.arange(6.0).reshape(3, 2), np.array([[1, 0], [0, 0], [1, 1]])
 

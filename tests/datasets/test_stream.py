@@ -1,24 +1,20 @@
 """Files as streams: the same rows as the files read as a whole, a chunk at a time."""
 
+import functools
 import tracemalloc
 
 import numpy as np
+import pyarrow
 import pytest
 import scipy.sparse as sp
 
 import imcc
-from imcc.datasets import (
-    DataFormatError,
-    Dataset,
-    DataWarning,
-    open_stream,
-    read_npz,
-    read_parquet,
-    read_svmlight,
-    write_npz,
-    write_parquet,
-    write_svmlight,
-)
+import imcc.datasets
+from imcc.datasets import DataFormatError, Dataset, DataWarning, open_stream, read
+
+read_npz = functools.partial(read, format="npz")
+read_parquet = functools.partial(read, format="parquet")
+read_svmlight = functools.partial(read, format="svmlight")
 
 
 @pytest.fixture
@@ -36,26 +32,29 @@ def gathered(stream):
     return X, np.vstack([Y for _, Y in parts]), [len(Y) for _, Y in parts]
 
 
+SUFFIXES = {"npz": ".npz", "sparse npz": ".npz", "svmlight": ".svm", "svmlight.gz": ".svm.gz"}
+KINDS = ["parquet", *SUFFIXES]
+OPTIONS = {"parquet": {"labels": -3}}
+
+
 def write(kind, dataset, folder, name="toy"):
-    return {
-        "parquet": lambda: write_parquet(dataset, folder / f"{name}.parquet"),
-        "npz": lambda: write_npz(dataset, folder / f"{name}.npz"),
-        "sparse npz": lambda: write_npz(
-            Dataset(sp.csr_array(dataset.X), dataset.Y, dataset.feature_names, dataset.label_names),
-            folder / f"{name}.npz",
-        ),
-        "svmlight": lambda: write_svmlight(dataset, folder / f"{name}.svm"),
-        "svmlight.gz": lambda: write_svmlight(dataset, folder / f"{name}.svm.gz"),
-    }[kind]()
-
-
-KINDS = ["parquet", "npz", "sparse npz", "svmlight", "svmlight.gz"]
+    if kind == "parquet":
+        names = (*dataset.feature_names, *dataset.label_names)
+        columns = dict(zip(names, [*dataset.X.T, *dataset.Y.T], strict=True))
+        path = folder / f"{name}.parquet"
+        pytest.importorskip("pyarrow.parquet").write_table(pyarrow.table(columns), path)
+        return path
+    if kind == "sparse npz":
+        names = (dataset.feature_names, dataset.label_names)
+        dataset = Dataset(sp.csr_array(dataset.X), dataset.Y, *names)
+    return imcc.datasets.write(dataset, folder / f"{name}{SUFFIXES[kind]}")
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("chunk_rows", [1, 5, 23, 100, None])
 def test_the_rows_are_those_of_the_file(toy, tmp_path, kind, chunk_rows):
-    stream = open_stream(write(kind, toy, tmp_path), chunk_rows=chunk_rows)
+    path = write(kind, toy, tmp_path)
+    stream = open_stream(path, chunk_rows=chunk_rows, **OPTIONS.get(kind, {}))
     for _ in range(2):  # it can be read again
         X, Y, sizes = gathered(stream)
         np.testing.assert_array_equal(X, toy.X)
@@ -71,21 +70,19 @@ def test_the_rows_are_those_of_the_file(toy, tmp_path, kind, chunk_rows):
 def test_folders_and_lists_of_files(toy, tmp_path, kind):
     paths = [write(kind, toy[s], tmp_path, n) for n, s in (("p2", slice(9, 23)), ("p1", slice(9)))]
     (tmp_path / "notes.txt").write_text("no data")
-    X, Y, sizes = gathered(open_stream(tmp_path, chunk_rows=6))
+    options = OPTIONS.get(kind, {})
+    X, Y, sizes = gathered(open_stream(tmp_path, chunk_rows=6, **options))
     np.testing.assert_array_equal(X, toy.X)
     np.testing.assert_array_equal(Y, toy.Y)
     assert sizes == [6, 3, 6, 6, 2]
-    X, _, _ = gathered(open_stream(paths))
+    X, _, _ = gathered(open_stream(paths, **options))
     np.testing.assert_array_equal(X, np.vstack([toy.X[9:], toy.X[:9]]))
-    assert open_stream(paths[::-1]).paths == paths[::-1]
+    assert open_stream(paths[::-1], **options).paths == paths[::-1]
 
 
 def test_which_columns_of_parquet_are_labels(toy, tmp_path):
-    arrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
-    table = parquet.read_table(write_parquet(toy, tmp_path / "toy.parquet"))
-    plain = tmp_path / "plain.parquet"
-    parquet.write_table(table.replace_schema_metadata(None), plain)
+    plain = write("parquet", toy, tmp_path)
     for options in ({"labels": ["three", "one"]}, {"labels": -2}, {"label_prefix": "t"}):
         stream, whole = open_stream(plain, **options), read_parquet(plain, **options)
         X, Y, _ = gathered(stream)
@@ -97,13 +94,13 @@ def test_which_columns_of_parquet_are_labels(toy, tmp_path):
     with pytest.raises(DataFormatError, match="nine"):
         open_stream(plain, labels=["nine"])
     words = tmp_path / "words.parquet"
-    parquet.write_table(arrow.table({"x": ["red", "blue"], "y": [0, 1]}), words)
+    parquet.write_table(pyarrow.table({"x": ["red", "blue"], "y": [0, 1]}), words)
     with pytest.raises(
         DataFormatError, match="'x' has the type string; streams support only numbers"
     ):
         open_stream(words, labels=["y"])
     holes = tmp_path / "holes.parquet"
-    parquet.write_table(arrow.table({"x": [1.0, None], "y": [0, None]}), holes)
+    parquet.write_table(pyarrow.table({"x": [1.0, None], "y": [0, None]}), holes)
     X, Y, _ = gathered(open_stream(holes, labels=["y"]))
     np.testing.assert_array_equal(X, [[1.0], [np.nan]])
     np.testing.assert_array_equal(Y, [[0], [np.nan]])
@@ -227,7 +224,7 @@ def test_bad_arguments_are_named(toy, tmp_path):
         open_stream(parquet, variables=("X", "Y"))
     with pytest.raises(ValueError, match="index_base' is for svmlight files"):
         open_stream(parquet, index_base="one")
-    write_npz(Dataset(toy.X, toy.Y[:, :2]), tmp_path / "odd.npz")
+    imcc.datasets.write(Dataset(toy.X, toy.Y[:, :2]), tmp_path / "odd.npz")
     with pytest.raises(DataFormatError, match=r"odd\.npz.*feature_names differ"):
         open_stream([npz, tmp_path / "odd.npz"])
 
@@ -237,7 +234,7 @@ def test_only_a_chunk_is_in_memory(tmp_path, kind):
     rng = np.random.default_rng(0)
     big = Dataset(rng.normal(size=(20_000, 50)), rng.random((20_000, 3)) < 0.5)
     path = write(kind, big, tmp_path)
-    stream = open_stream(path, chunk_rows=500)
+    stream = open_stream(path, chunk_rows=500, **OPTIONS.get(kind, {}))
     tracemalloc.start()
     rows = sum(len(Y) for _, Y in stream)
     peak = tracemalloc.get_traced_memory()[1]
@@ -250,6 +247,6 @@ def test_only_a_chunk_is_in_memory(tmp_path, kind):
 def test_a_classifier_is_trained_on_files(toy, tmp_path, kind):
     path = write(kind, toy, tmp_path)
     clf = imcc.IMCCClassifier(clusterer=toy.X[:3], kernel="linear")
-    found = clf.fit(imcc.open_stream(path, chunk_rows=7)).coef_
+    found = clf.fit(imcc.open_stream(path, chunk_rows=7, **OPTIONS.get(kind, {}))).coef_
     expected = clf.fit(toy.X, toy.Y).coef_
     np.testing.assert_allclose(found, expected, atol=1e-8)

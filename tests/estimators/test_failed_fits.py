@@ -6,7 +6,7 @@ import pytest
 from sklearn.base import clone
 
 from imcc import IMCCClassifier, IMCCClassifierCV, KernelEnsembleClassifier
-from imcc.calibration import MultilabelCalibrator, TunedThresholds
+from imcc.estimators import MultilabelCalibrator, TunedThresholds
 from imcc.estimators.base import ScoringClassifierMixin, restore_on_failure
 from imcc.tables import TreeCorrectedClassifier
 from tests.baselines.test_all import BASELINES

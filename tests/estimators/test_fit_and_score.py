@@ -13,8 +13,8 @@ from sklearn.preprocessing import StandardScaler
 import imcc
 from imcc import IMCCClassifier, IMCCClassifierCV, KernelEnsembleClassifier
 from imcc._utils.errors import InvalidArgumentError
-from imcc.calibration import MultilabelCalibrator, TunedThresholds, cross_fit_scores
-from imcc.estimators.base_search import SearchMixin
+from imcc.estimators import MultilabelCalibrator, TunedThresholds, cross_fit_scores
+from imcc.estimators.base_search import SearchClassifier
 from imcc.tables import TreeCorrectedClassifier
 from tests.baselines.test_all import BASELINES
 
@@ -102,7 +102,7 @@ def test_groups_are_used_or_refused(estimator):
     """Rows of one group cannot be held out together, as whoever uses groups must notice."""
     with pytest.raises(ValueError, match="groups"):
         clone(estimator).fit(X, Y, groups=np.zeros(40))
-    if estimator in HOLD_OUT or isinstance(estimator, SearchMixin):
+    if estimator in HOLD_OUT or isinstance(estimator, SearchClassifier):
         assert is_classifier(clone(estimator).fit(X, Y, groups=GROUPS))
     else:
         with pytest.raises(InvalidArgumentError, match="groups would have no effect"):
@@ -129,11 +129,10 @@ def test_a_search_inside_a_wrapper_has_the_groups_too(wrapper, in_pipeline):
     search = IMCCClassifierCV(**SMALL)
     expected = clone(search).fit(X, Y, groups=GROUPS).cv_results_["mean_test_score"]
     assert np.any(expected != clone(search).fit(X, Y).cv_results_["mean_test_score"])
-    for nested in (False, True):
-        inside = make_pipeline(StandardScaler(with_std=False), search) if in_pipeline else search
-        model = wrapper(inside, cv=4, nested=nested).fit(X, Y, groups=GROUPS)
-        found = model.estimator_[-1] if in_pipeline else model.estimator_
-        np.testing.assert_allclose(found.cv_results_["mean_test_score"], expected, atol=1e-9)
+    inside = make_pipeline(StandardScaler(with_std=False), search) if in_pipeline else search
+    model = wrapper(inside, cv=4).fit(X, Y, groups=GROUPS)
+    found = model.estimator_[-1] if in_pipeline else model.estimator_
+    np.testing.assert_allclose(found.cv_results_["mean_test_score"], expected, atol=1e-9)
     # Also in the folds: without two groups among the training rows, there is nothing to hold out.
     with pytest.raises(ValueError, match="groups"):
         cross_fit_scores(search, X, Y, cv=2, groups=np.arange(40) % 2)

@@ -10,7 +10,7 @@ from imcc import IMCCClassifier, KernelEnsembleClassifier
 from imcc._math.ensemble.views import VIEWS
 from imcc._utils.names import CLASSES, name_of
 from imcc.baselines import JFSCCV
-from imcc.calibration import MultilabelCalibrator, TunedThresholds
+from imcc.estimators import MultilabelCalibrator, TunedThresholds
 from imcc.tables import TableClassifier, TableEncoder
 from tests.models import IMCC, MODELS
 

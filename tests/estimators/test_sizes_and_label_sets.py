@@ -11,7 +11,7 @@ from imcc import IMCCClassifier, IMCCClassifierCV, KernelEnsembleClassifier
 from imcc._array.device import host_bytes
 from imcc._utils.config import config_context
 from imcc.baselines import KernelRidgeBaseline
-from imcc.calibration import MultilabelCalibrator, TunedThresholds
+from imcc.estimators import MultilabelCalibrator, TunedThresholds
 
 
 @pytest.mark.parametrize(

@@ -6,15 +6,14 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from imcc.experiment import Experiment, Store, StoreError, run, run_task
-from imcc.experiment._executors import ProcessExecutor, WorkerDiedError, make_executor
-from imcc.experiment._runner import run_alone
 from imcc.experiment._task import choose_threads
-from tests.calls import recorded_calls
+from imcc.experiment._workers import ProcessExecutor, WorkerDiedError
 from tests.experiment.conftest import ALLOW, DICE
 
 RUDE = "imcc_test_methods.Rude"
@@ -39,24 +38,19 @@ def is_gone(pid, seconds=20):
     return False
 
 
-@pytest.mark.parametrize(
-    ("how", "said"),
-    [
-        ("sys.exit", "called sys.exit(3)"),
-        ("os._exit", "exit code 0"),
-        ("segfault", "SIGSEGV"),
-    ],
-)
-def test_a_method_that_ends_the_process_is_a_failure(pets_file, tmp_path, how, said):
+def test_methods_that_end_the_process_are_failures(pets_file, tmp_path):
     path = tmp_path / "x.sqlite"
-    summary = run(rude(pets_file, how), path)
-    assert summary.n_computed == 1
-    assert [f.key.method for f in summary.failures] == [how]
-    assert said in summary.failures[0].error
+    said = {"sys.exit": "called sys.exit(3)", "os._exit": "exit code 0", "segfault": "SIGSEGV"}
+    experiment = rude(pets_file, *said, "print")  # what is printed is not taken for a result
+    for n_new, n_jobs in ((2, 2), (0, 1)):  # and they do not block the next run
+        summary = run(experiment, path, n_jobs=n_jobs)
+        errors = {failure.key.method: failure.error for failure in summary.failures}
+        assert errors.keys() == said.keys()
+        assert all(said[how] in error for how, error in errors.items())
+        assert (summary.n_computed, summary.n_missing) == (n_new, 3)
     with Store(path) as store:
-        assert said in store.failures()[0].error
         assert store.running() == []
-    assert len(run(rude(pets_file, how), path).failures) == 1  # it does not block the next run
+        assert {failure.key.method for failure in store.failures()} == said.keys()
 
 
 def test_a_method_that_hangs_is_ended(pets_file, tmp_path):
@@ -68,31 +62,14 @@ def test_a_method_that_hangs_is_ended(pets_file, tmp_path):
     assert all(is_gone(pid) for pid in log.read_text().split())
 
 
-def test_what_a_method_prints_is_not_taken_for_a_result(pets_file, tmp_path):
-    assert run(rude(pets_file, "print"), tmp_path / "x.sqlite").n_computed == 2
-
-
-@pytest.mark.slow
-def test_a_task_alone_reports_how_it_ended(pets_file, tmp_path):
-    for how, timeout, said in (
-        ("segfault", None, "SIGSEGV"),
-        ("hang", 2.0, "timeout"),
-        ("sys.exit", None, "sys.exit"),
-    ):
-        log = tmp_path / "log"
-        task = rude(pets_file, how, good=0, log=log).resolve().tasks()[0]
-        assert said in run_alone(timeout, task, 1).error
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="has no SIGKILL")
-@pytest.mark.parametrize("jobs", ["1", "2"])
-def test_killing_the_runner_leaves_no_workers_behind(pets_file, tmp_path, jobs):
+def test_killing_the_runner_leaves_no_workers_behind(pets_file, tmp_path):
     program = f"""
 import sys
 from imcc.experiment import Experiment, run
 method = {{"estimator": {RUDE!r}, "params": {{"how": "hang with a child", "log": sys.argv[2]}}}}
 experiment = Experiment(sys.argv[1], {{"m": method}}, n_repeats=1, allow={ALLOW!r})
-run(experiment, sys.argv[3], n_jobs={jobs})
+run(experiment, sys.argv[3])
 """
     log = tmp_path / "log"
     arguments = [pets_file, log, tmp_path / "x.sqlite"]
@@ -106,24 +83,30 @@ run(experiment, sys.argv[3], n_jobs={jobs})
     assert all(is_gone(pid) for pid in pids)
 
 
-def test_ours_are_computed_here_and_others_are_not(pets, tmp_path):
-    elsewhere = []
-    for number, (method, options) in enumerate(
-        [
-            ("kernel_ridge", {}),
-            ("sklearn.neighbors.KNeighborsClassifier", {}),
-            ("sklearn.neighbors.KNeighborsClassifier", {"isolate": False}),
-            ("kernel_ridge", {"isolate": True}),
-            ("kernel_ridge", {"timeout": 60}),
-            ("kernel_ridge", {"budget": 60}),
-        ]
-    ):
-        experiment, store = Experiment(pets, {"m": method}, n_repeats=1), tmp_path / f"{number}.db"
-        run(experiment, store, isolate=False)
-        with recorded_calls(make_executor) as calls:  # nothing is left to compute
-            run(experiment, store, **options)
-        elsewhere.append(isinstance(calls[0].result, ProcessExecutor))
-    assert elsewhere == [False, True, False, True, True, True]
+class Source(str):
+    """The source of data, which notices when it is sent to another process."""
+
+    sent = False
+
+    def __reduce__(self):
+        self.sent = True
+        return str, ("elsewhere",)
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "elsewhere"),
+    [
+        ("sklearn.neighbors.KNeighborsClassifier", {}, True),
+        ("sklearn.neighbors.KNeighborsClassifier", {"isolate": False}, False),
+        ("kernel_ridge", {}, False),
+        ("kernel_ridge", {"isolate": False, "timeout": 60}, True),  # only a process can be stopped
+    ],
+)
+def test_ours_are_computed_here_and_others_are_not(pets, tmp_path, method, options, elsewhere):
+    data = replace(pets, source=Source("here"))
+    experiment = Experiment(data, {"m": method}, n_repeats=1)
+    assert run(experiment, tmp_path / "x.sqlite", **options).n_computed == 1
+    assert data.source.sent == elsewhere
 
 
 def test_workers_are_used_again_and_replaced_when_they_die():
@@ -137,7 +120,7 @@ def test_workers_are_used_again_and_replaced_when_they_die():
         with pytest.raises(WorkerDiedError, match="ZeroDivisionError"):
             call_and_wait(executor, divmod, 1, 0)
         stuck = executor.submit(time.sleep, 600)
-        assert executor.wait([stuck], 0.2) == []
+        assert executor.wait(0.2) == []
         executor.stop(stuck)
         assert call_and_wait(executor, abs, -1) == 1
     finally:
@@ -145,24 +128,23 @@ def test_workers_are_used_again_and_replaced_when_they_die():
 
 
 def call_and_wait(executor, function, *arguments):
-    handle = executor.submit(function, *arguments)
-    assert executor.wait([handle], 60) == [handle]
-    return executor.result(handle)
+    call = executor.submit(function, *arguments)
+    assert executor.wait(60) == [call]
+    return call.result()
 
 
 # Stores that disappear.
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("n_done", [2, 6])  # 6 is the very end
 @pytest.mark.parametrize("how", ["deleted", "replaced", "replaced by a store"])
-def test_a_store_that_disappears_stops_the_run(small, tmp_path, how, jobs):
+def test_a_store_that_disappears_stops_the_run(small, tmp_path, how, n_done):
     path = tmp_path / "x.sqlite"
     other = tmp_path / "other.sqlite"
     Store.create(other, small).close()
 
     def make_trouble(progress):
-        if progress.n_done == 2 and other.exists():
+        if progress.n_done == n_done and other.exists():
             if how == "deleted":
                 path.unlink()
                 other.unlink()
@@ -172,18 +154,7 @@ def test_a_store_that_disappears_stops_the_run(small, tmp_path, how, jobs):
                 os.replace(other, path)
 
     with pytest.raises(StoreError, match=f"was {how.split()[0]}"):
-        run(small, path, n_jobs=jobs, progress=make_trouble)
-
-
-def test_a_store_that_disappears_at_the_very_end_is_not_a_success(small, tmp_path):
-    path = tmp_path / "x.sqlite"
-
-    def make_trouble(progress):
-        if progress.n_done == 6 and path.exists():
-            path.unlink()
-
-    with pytest.raises(StoreError, match="was deleted"):
-        run(small, path, progress=make_trouble)
+        run(small, path, isolate=False, progress=make_trouble)
 
 
 # Random numbers and threads.
@@ -202,17 +173,6 @@ def test_global_generators_are_seeded_for_each_task(pets_file):
     random.seed(1)
     np.random.seed(1)
     assert before == (random.random(), np.random.rand())
-
-
-@pytest.mark.slow
-def test_rows_of_such_methods_are_the_same_in_any_process(pets_file, tmp_path):
-    experiment = rude(pets_file, "draw", good=0, n_repeats=3)
-    expected = [run_task(task, 1).selections for task in experiment.resolve().tasks()]
-    for jobs in (1, 2):
-        path = tmp_path / f"{jobs}.sqlite"
-        run(experiment, path, n_jobs=jobs)
-        with Store(path) as store:
-            assert [row.selections for row in store.runs()] == expected
 
 
 class Sized:
@@ -257,21 +217,20 @@ def test_a_run_ends_when_its_time_is_over_and_goes_on_later(pets_file, tmp_path)
 def test_what_is_expected_to_take_too_long_does_not_begin(pets_file, tmp_path):
     log = tmp_path / "log"
     methods = {
-        "slow": {"estimator": DICE, "params": {"delay": 4.0, "log": str(log)}},
+        "slow": {"estimator": DICE, "params": {"delay": 2.0, "log": str(log)}},
         "quick": DICE,
     }
     experiment = Experiment(pets_file, methods, n_repeats=1, allow=ALLOW)
     path = tmp_path / "x.sqlite"
     run(experiment, path)
     more = Experiment(pets_file, methods, n_repeats=3, allow=ALLOW)
-    summary = run(more, path, budget=3.9)
+    summary = run(more, path, budget=1.9)
     assert len(log.read_text().split()) == 1
     assert summary.n_out_of_time >= 2
 
 
 @pytest.mark.slow
 def test_long_tasks_begin_first(pets_file, tmp_path):
-    log = tmp_path / "log"
     methods = {
         name: {"estimator": DICE, "params": {"delay": delay}}
         for name, delay in (("quick", 0.0), ("slow", 0.5), ("middle", 0.2))
@@ -284,11 +243,11 @@ def test_long_tasks_begin_first(pets_file, tmp_path):
     run(
         more,
         tmp_path / "x.sqlite",
+        isolate=False,
         progress=lambda p: order.append(p.last.key.method) if p.last else first.append(p.remaining),
     )
     assert order == ["slow", "middle", "quick"]
     assert 0.6 < first[0] < 5  # known from the rows that were there
-    assert not log.exists()
 
 
 @pytest.mark.parametrize("options", [{"timeout": 0}, {"budget": -1}, {"timeout": "soon"}])

@@ -65,13 +65,13 @@ def stored_rows(path):
 
 
 @pytest.mark.slow
-def test_killed_twenty_times_no_row_is_lost_none_twice_none_half(slow_dice, tmp_path):
+def test_killed_many_times_no_row_is_lost_none_twice_none_half(slow_dice, tmp_path):
     store = tmp_path / "x.sqlite"
     rng = random.Random(0)
     expected = expected_rows(slow_dice)
     before = {}
     deadline = time.time() + 600
-    for attempt in range(20):
+    for attempt in range(8):
         runner = start(slow_dice, store, *(["-j", "2"] if attempt % 4 == 3 else []))
         # Most of the time from the moment when rows are written, sometimes while it starts.
         while store.exists() and not stored_or_none(store) and time.time() < deadline:
@@ -97,7 +97,7 @@ def stored_or_none(path):
     try:
         return stored_rows(path)
     except StoreError as error:
-        if "is empty" in str(error) or "not a results store" in str(error):
+        if "not a results store" in str(error):
             return None
         raise
 
@@ -143,7 +143,7 @@ def test_a_stopped_run_says_how_to_go_on(slow_dice, tmp_path, how, jobs):
         runner.send_signal(how)
     _, errors = runner.communicate(timeout=60)
     assert runner.returncode == 130
-    assert f"imcc experiment resume {store}" in errors
+    assert f"imcc experiment run {store}" in errors
     assert "Traceback" not in errors
     with Store(store) as opened:
         assert opened.running() == []  # its claims are given back

@@ -11,22 +11,17 @@ from sklearn.preprocessing import StandardScaler
 
 from imcc import IMCCClassifierCV
 from imcc.datasets import Dataset, write
-from imcc.experiment import (
-    NAMED,
-    Experiment,
-    ExperimentError,
-    list_experiments,
-    load_experiment,
-)
+from imcc.experiment import Experiment, ExperimentError, load_experiment
 from imcc.experiment._describe import build_estimator, describe_estimator
-from imcc.experiment._methods import make_methods
+from imcc.experiment._methods import NAMED, make_methods
+from imcc.experiment._plan import load_methods
 from imcc.experiment._sources import DatasetSpec
 from tests.experiment.conftest import ALLOW, DICE
 
 ESTIMATORS = [
     OneVsRestClassifier(LogisticRegression(C=3.0)),
     make_pipeline(StandardScaler(), RandomForestClassifier(7, max_features=0.5)),
-    IMCCClassifierCV(n_clusters=(4, (4, 8)), kernel_params={}, width_scales=np.array([1.0, 2.0])),
+    IMCCClassifierCV(n_clusters=(4, (4, 8)), width_scales=np.array([1.0, 2.0])),
     GridSearchCV(RandomForestClassifier(), {"n_estimators": [3, 5]}),
 ]
 
@@ -35,7 +30,7 @@ def test_an_experiment_is_all_combinations():
     experiment = Experiment(["yeast", "scene"], ["imcc", "lift"], n_repeats=2)
     keys = [task.key for task in experiment.tasks()]
     assert len(keys) == len(set(keys)) == 8
-    assert keys[:4] == [("scores", d, m, 0) for d in ("yeast", "scene") for m in ("imcc", "lift")]
+    assert keys[:4] == [(d, m, 0) for d in ("yeast", "scene") for m in ("imcc", "lift")]
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
@@ -108,8 +103,6 @@ def test_wrong_methods_are_refused_before_anything_runs(methods, message):
             },
             "standardize is for numeric files",
         ),
-        ({"datasets": (), "sensitivity": {"datasets": ["yeast"], "alpha": 1}}, "alpha"),
-        ({"datasets": (), "sensitivity": {"estimator": "imcc.baselines.MAHR"}}, "sensitivity"),
     ],
 )
 def test_wrong_experiments_are_refused(arguments, message):
@@ -153,10 +146,7 @@ def test_a_toml_file_describes_an_experiment(tmp_path, pets):
         [methods.dice]
         estimator = "{DICE}"
         grid = {{strength = [1.0, 2.0]}}
-        [sensitivity]
-        datasets = ["animals", "yeast"]
-        params = {{alphas = [0.1, 1.0]}}
-        """.replace('"animals", "yeast"', '"yeast"')
+        """
     )
     experiment = load_experiment(tmp_path / "mine.toml")
     assert experiment.name == "mine"
@@ -164,9 +154,8 @@ def test_a_toml_file_describes_an_experiment(tmp_path, pets):
     assert experiment.datasets[1].load() == pets
     assert experiment.methods[1].build().n_clusters == [8]
     assert experiment.methods[2].grid == {"strength": [1.0, 2.0]}
-    assert experiment.studied_method.build().alphas == [0.1, 1.0]
     assert experiment.protocol.scoring == "coverage"
-    assert len(experiment.tasks()) == 4 * 2 * 3 + 1
+    assert len(experiment.tasks()) == 4 * 2 * 3
 
 
 @pytest.mark.parametrize(
@@ -194,7 +183,7 @@ def test_a_wrong_toml_file_is_named_in_the_message(tmp_path, text, message):
 def test_a_wrong_json_file_is_named_in_the_message(tmp_path, text, message):
     path = tmp_path / "mine.json"
     path.write_text(text)
-    with pytest.raises(ExperimentError, match=f"'mine'.*{message}"):
+    with pytest.raises(ExperimentError, match=f"mine.json is.*{message}"):
         load_experiment(path)
 
 
@@ -202,12 +191,32 @@ def test_a_missing_or_unreadable_file_is_an_error(tmp_path):
     with pytest.raises(ExperimentError, match="one of quick"):
         load_experiment("papers")
     (tmp_path / "x.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(ExperimentError, match="UTF-8"):
+    with pytest.raises(ExperimentError, match="utf-8"):
         load_experiment(tmp_path / "x.toml")
 
 
+def test_a_file_of_methods(tmp_path):
+    path = tmp_path / "m.toml"
+    path.write_text(
+        'allow = ["a"]\n[methods.knn]\nestimator = "sklearn.neighbors.KNeighborsClassifier"\n'
+    )
+    methods, allow = load_methods(path)
+    assert ([m.name for m in methods], allow) == (["knn"], ("a",))
+    for text, message in (
+        ("", r"must have \[methods.NAME\].* it has nothing"),
+        ('datasets = ["yeast"]\n[methods.imcc]', "it has datasets, methods"),
+        ("[methods", "m.toml is not valid TOML"),
+        ('[methods.x]\nestimator = "nobody"', "method 'x' must be one of"),
+        ('allow = "a b"\n[methods.imcc]', "allow must be names of packages"),
+    ):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=message):
+            load_methods(path)
+    with pytest.raises(ExperimentError, match="cannot be read"):
+        load_methods(tmp_path / "none.toml")
+
+
 def test_the_shipped_experiments():
-    assert list(list_experiments()) == ["quick"]
     quick = load_experiment("quick")
     assert {d.name for d in quick.datasets} == {"yeast"}
     assert len(quick.tasks()) == 5 * 3
@@ -240,35 +249,25 @@ def test_a_class_that_no_other_process_can_import_is_refused():
 
 
 def test_the_representation_says_how_much_there_is(small):
-    assert repr(small) == "<Experiment 'small': 1 data sets x 2 methods x 3 repetitions, 0 studies>"
+    assert repr(small) == "<Experiment 'small': 1 data sets x 2 methods x 3 repetitions>"
     assert isinstance(small.datasets[0].load(), Dataset)
 
 
 def test_a_part_of_an_experiment():
     names = ["enron", "yeast", "arts", "genbase"]
-    whole = Experiment(names, ["imcc", "ecc", "lift"], sensitivity=["enron", "yeast"])
+    whole = Experiment(names, ["imcc", "ecc", "lift"])
     part = whole.subset(datasets=["yeast", "arts", "yeast"], methods=["ecc", "imcc"], n_repeats=2)
     assert [d.name for d in part.datasets] == ["yeast", "arts"]
     assert [m.name for m in part.methods] == ["ecc", "imcc"]
-    assert [d.name for d in part.studied_datasets] == ["yeast"]
-    assert len(part.tasks()) == 2 * 2 * 2 + 1
-    assert len(part.subset(sensitivity=False).tasks()) == 8
-    assert len(whole.tasks()) == 4 * 3 * 10 + 2  # as it was
+    assert len(part.tasks()) == 2 * 2 * 2
+    assert len(whole.tasks()) == 4 * 3 * 10  # as it was
     known = {task.key: task.fingerprint for task in whole.resolve().tasks()}
     assert all(known[t.key] == t.fingerprint for t in part.resolve().tasks())
     for wrong in ({"datasets": ["cats"]}, {"methods": ["mice"]}, {"n_repeats": 0}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             whole.subset(**wrong)
     with pytest.raises(ExperimentError, match="nothing to compute"):
-        whole.subset(methods=[], sensitivity=False)
-
-
-def test_a_named_method_of_scikit_learn_can_be_stored_like_ours(tmp_path):
-    """It is of our table, so nothing that a file names is imported."""
-    experiment = Experiment("yeast", ["extra_trees", "logistic"])
-    assert all(method.is_resolved for method in experiment.resolve_ours().methods)
-    changed = {"x": {"estimator": "extra_trees", "params": {"n_estimators": 5}}}
-    assert not Experiment("yeast", changed).methods[0].is_ours
+        whole.subset(methods=[])
 
 
 def test_parts_of_a_wrapper_count_as_ours():

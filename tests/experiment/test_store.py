@@ -1,8 +1,10 @@
+"""Stores: what goes in comes out, also by way of a CSV file; what does not belong is refused."""
+
+import csv
 import json
 import os
 import shutil
 import sqlite3
-import stat
 import subprocess
 import sys
 from dataclasses import replace
@@ -14,8 +16,6 @@ from imcc.experiment import Experiment, ExperimentError, Failure, Store, StoreEr
 from imcc.experiment._database import FORMAT
 from tests.experiment.conftest import ALLOW, DICE
 
-GRID = {"alphas": [0.1, 10.0], "betas": [1.0], "gammas": [0.1], "n_clusters": [3, 5]}
-
 
 @pytest.fixture
 def store(small, tmp_path):
@@ -23,52 +23,46 @@ def store(small, tmp_path):
         yield opened
 
 
+@pytest.fixture
+def runs(small):
+    """All results, one of them with an undefined metric and a warning."""
+    runs = [run_task(task, 1) for task in small.tasks()]
+    chosen = runs[0].selections[0]
+    undefined = replace(chosen, metrics=chosen.metrics | {"macro_auc": np.nan})
+    runs[0] = replace(runs[0], selections=(undefined,), warnings=("a, b\n'c'",))
+    return runs
+
+
 def failure_of(task, text="broken"):
     return Failure(task.key, text, "Traceback", 1.0, {}, "2026-01-01")
 
 
-def test_rows_come_back_as_they_went_in(store, small):
-    runs = [run_task(task, 1) for task in small.tasks()]
+def by_key(runs):
+    # NaN is not equal to itself, but looks like it.
+    return {run.key: repr(run) for run in runs}
+
+
+def test_rows_come_back_as_they_went_in(store, small, runs):
     for run in runs:
         assert store.add(run)
-    found = {run.key: run for run in store.runs()}
-    assert found == {run.key: run for run in runs}
+    assert by_key(store.runs()) == by_key(runs)
     assert store.missing() == []
+    assert np.isnan(store.scores("macro_auc").values[0, 0, 0])
     with Store(store.path, read_only=True) as again:
-        assert again.runs() == store.runs()
+        assert by_key(again.runs()) == by_key(runs)
         assert again.experiment.to_dict() == small.to_dict()
-
-
-def test_studies_come_back_as_they_went_in(pets, tmp_path):
-    experiment = Experiment((), sensitivity={"datasets": [pets], "params": GRID}, cv=3)
-    study = run_task(experiment.tasks()[0], 1)
-    with Store.create(tmp_path / "s.sqlite", experiment) as store:
-        assert store.add(study)
-        assert not store.add(study)
-        (found,) = store.studies()
-    assert np.array_equal(found.mean, study.mean)
-    assert np.array_equal(found.std, study.std)
-    assert (found.axes, found.metrics, found.seed) == (study.axes, study.metrics, study.seed)
 
 
 def test_rows_can_be_looked_at_where_the_method_is_not_installed(store, small):
     store.add(run_task(small.tasks()[0], 1))
     plain = json.dumps(small.to_dict()).replace("imcc_test_methods", "not_installed_here")
-    store._connection.execute("UPDATE meta SET value = ? WHERE name = 'experiment'", (plain,))
+    store._connection.execute("UPDATE experiment SET description = ?", (plain,))
     with Store(store.path) as again:
         assert np.isfinite(again.scores("coverage").values).sum() == 1
         with pytest.raises(ExperimentError, match="'not_installed_here' is not allowed"):
             again.experiment.run(store.path)
         with pytest.raises(ExperimentError, match="cannot import 'not_installed_here"):
             again.experiment.run(store.path, allow=["not_installed_here"])
-
-
-def test_undefined_metrics_come_back_as_nan(store, small):
-    run = run_task(small.tasks()[0], 1)
-    chosen = replace(run.selections[0], metrics=run.selections[0].metrics | {"macro_auc": np.nan})
-    store.add(replace(run, selections=(chosen,)))
-    assert np.isnan(store.runs()[0].selections[0].metrics["macro_auc"])
-    assert np.isnan(store.scores("macro_auc").values).all()
 
 
 def test_the_first_result_counts(store, small):
@@ -82,7 +76,7 @@ def test_a_failure_is_never_a_result(store, small):
     task = small.tasks()[0]
     assert store.add(failure_of(task))
     assert store.add(failure_of(task, "broken again"))
-    assert [f.error for f in store.failures()] == ["broken again"]
+    assert store.failures() == [failure_of(task, "broken again")]
     assert task.key in store.missing()
     assert not store.runs()
     run = run_task(task, 1)
@@ -93,13 +87,12 @@ def test_a_failure_is_never_a_result(store, small):
     assert store.failures() == []
 
 
-def test_scores_by_selection(store, small):
-    for task in small.tasks():
-        store.add(run_task(task, 1))
-    runs = {run.key: run for run in store.runs()}
+def test_scores_by_selection(store, runs):
+    store.add(*runs[1:])
+    found = {run.key: run for run in runs}
 
     def value(method, repetition, metric, selection):
-        chosen = runs["scores", "pets", method, repetition].selections
+        chosen = found["pets", method, repetition].selections
         return next(s.metrics[metric] for s in chosen if s.selection == selection)
 
     for metric, selection, used in (
@@ -111,10 +104,10 @@ def test_scores_by_selection(store, small):
         table = store.scores(metric, selection)
         assert (table.datasets, table.methods) == (("pets",), ("dice", "grid"))
         expected = [
-            [value("dice", r, metric, "none") for r in range(3)],
+            [np.nan, *(value("dice", r, metric, "none") for r in (1, 2))],  # not added
             [value("grid", r, metric, used) for r in range(3)],
         ]
-        assert table.values[0].tolist() == expected
+        np.testing.assert_equal(table.values[0], expected)
         assert table.greater_is_better == (metric == "micro_f1")
     with pytest.raises(ValueError, match="selection"):
         store.scores("coverage", "micro_f1")
@@ -122,33 +115,23 @@ def test_scores_by_selection(store, small):
         store.scores("f1")
 
 
-def test_missing_runs_are_nan(store, small):
-    store.add(run_task(small.tasks()[2], 1))
-    values = store.scores("coverage").values
-    assert np.isfinite(values).sum() == 1
-    assert np.isfinite(values[0, 0, 1])
-
-
-def test_changed_data_are_refused(store, small):
-    first, second = (run_task(task, 1) for task in small.tasks()[:2])
-    store.add(first)
+def test_changed_data_are_refused(store, small, runs):
+    store.add(runs[0])
     with pytest.raises(StoreError, match="has the file changed"):
-        store.add(replace(second, data_fingerprint="other"))
-    assert store.runs() == [first]
+        store.add(runs[1], replace(runs[2], data_fingerprint="other"))
+    assert len(store.runs()) == 1
+    changed = [replace(task, data_fingerprint="other") for task in small.tasks()]
+    assert "the data of 'pets' differ" in run_task(changed[0]).error
 
 
 def test_an_experiment_may_grow(store, small):
     plain = small.to_dict()
-    larger = {
-        **plain,
-        "n_repeats": 5,
-        "methods": {**plain["methods"], "more": {"estimator": DICE, "params": {}}},
-        "sensitivity": {"datasets": ["yeast"]},
-    }
+    methods = {**plain["methods"], "more": {"estimator": DICE, "params": {}}}
+    larger = {**plain, "n_repeats": 5, "methods": methods}
     with Store.create(store.path, Experiment.from_dict(larger, allow=ALLOW).resolve()) as grown:
-        assert len(grown.experiment.tasks()) == 16
+        assert len(grown.experiment.tasks()) == 15
     with Store.create(store.path, small) as same:  # a part of it takes nothing away
-        assert len(same.experiment.tasks()) == 16
+        assert len(same.experiment.tasks()) == 15
 
 
 @pytest.mark.parametrize(
@@ -168,19 +151,14 @@ def test_another_experiment_is_refused(store, small, changes, message):
     assert store.path.read_bytes() == before
 
 
-def test_other_studies_are_refused(store, small):
-    plain = {**small.to_dict(), "sensitivity": {"datasets": ["yeast"]}}
-    Store.create(store.path, Experiment.from_dict(plain, allow=ALLOW)).close()
-    plain["sensitivity"] = {"datasets": ["scene"], "params": {"alphas": [1.0]}}
-    with pytest.raises(StoreError, match="another grid"):
-        Store.create(store.path, Experiment.from_dict(plain, allow=ALLOW))
-
-
 def test_a_file_elsewhere_replaces_the_one_that_was(store, small, pets_file, tmp_path):
     moved = shutil.move(pets_file, tmp_path / "moved.npz")
     plain = small.to_dict() | {"datasets": [{"name": "pets", "path": str(moved)}]}
     with Store.create(store.path, Experiment.from_dict(plain, allow=ALLOW)) as again:
         assert again.experiment.datasets[0].load().n_rows == 60
+
+
+# Files that are not stores.
 
 
 def text_file(path):
@@ -215,7 +193,7 @@ def scribbled(path):
     [
         (text_file, "not a results store"),
         (foreign_database, "not a results store"),
-        (other_version, "update imcc"),
+        (other_version, "version of imcc that wrote it"),
         (truncated, "damaged"),
         (scribbled, "damaged"),
     ],
@@ -238,16 +216,6 @@ def test_what_is_not_a_store_is_left_as_it_is(small, tmp_path, damage, message):
     assert path.read_bytes() == before
 
 
-def test_an_older_format_says_what_to_do(small, tmp_path):
-    path = tmp_path / "x.sqlite"
-    Store.create(path, small).close()
-    connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 0")
-    connection.close()
-    with pytest.raises(StoreError, match="version that wrote it"):
-        Store(path)
-
-
 def test_places_without_a_store(small, tmp_path):
     with pytest.raises(StoreError, match="no results store"):
         Store(tmp_path / "none.sqlite")
@@ -260,77 +228,46 @@ def test_places_without_a_store(small, tmp_path):
     (tmp_path / "empty.sqlite").touch()
     with pytest.raises(StoreError, match="not a results store"):
         Store(tmp_path / "empty.sqlite")
+    Store.create(tmp_path / "empty.sqlite", small).close()
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs POSIX permissions")
-def test_a_read_only_folder_can_be_looked_at(small, tmp_path, monkeypatch):
-    folder = tmp_path / "locked"
-    folder.mkdir()
-    with Store.create(folder / "x.sqlite", small) as store:
-        store.add(run_task(small.tasks()[0], 1))
-    folder.chmod(stat.S_IRUSR | stat.S_IXUSR)
-    if os.geteuid() == 0:  # permissions do not stop root: say what they would say
-        monkeypatch.setattr(os, "access", lambda *_: False)
-    try:
-        with Store(folder / "x.sqlite", read_only=True) as store:
-            assert len(store.runs()) == 1
-        assert [p.name for p in folder.iterdir()] == ["x.sqlite"]
-    finally:
-        folder.chmod(0o700)
+# Disks and permissions.
 
 
-def test_looking_leaves_nothing_behind_and_changes_nothing(store, small):
-    store.add(run_task(small.tasks()[0], 1))
-    store.close()
-    before = store.path.read_bytes()
-    with Store(store.path, read_only=True) as looked_at:
-        assert len(looked_at.runs()) == 1
-        with pytest.raises(StoreError, match="cannot be written"):
-            looked_at.add(run_task(small.tasks()[1], 1))
-    assert store.path.read_bytes() == before
-    assert [p.name for p in store.path.parent.glob("small.sqlite*")] == ["small.sqlite"]
-
-
-def test_a_full_disk_loses_nothing(store, small):
-    first, second = (run_task(task, 1) for task in small.tasks()[:2])
-    store.add(first)
+def test_a_full_disk_loses_nothing(store, runs):
+    store.add(runs[0])
     pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
     store._connection.execute(f"PRAGMA max_page_count = {pages}")
-    warned = replace(second, warnings=("x" * 100_000,))
-    with pytest.raises(StoreError, match="free some space and resume"):
+    warned = replace(runs[1], warnings=("x" * 100_000,))
+    with pytest.raises(StoreError, match="free some space"):
         store.add(warned)
-    assert store.runs() == [first]
+    assert by_key(store.runs()) == by_key(runs[:1])
     store._connection.execute("PRAGMA max_page_count = 1000000")
     assert store.add(warned)
 
 
-def test_a_copy_of_the_file_is_complete_at_any_time(store, small, tmp_path):
-    for count, task in enumerate(small.tasks(), start=1):
-        store.add(run_task(task, 1))
-        shutil.copy(store.path, tmp_path / "copy.sqlite")  # without the write-ahead log
+def test_a_copy_of_the_file_is_complete_at_any_time(store, runs, tmp_path):
+    for count, run in enumerate(runs, start=1):
+        store.add(run)
+        shutil.copy(store.path, tmp_path / "copy.sqlite")
         with Store(tmp_path / "copy.sqlite") as copy:
             assert len(copy.runs()) == count
 
 
-# Readers that may not write.
-
-
-@pytest.fixture
-def no_write_access(monkeypatch):
-    """Permissions do not stop root: say what they would say."""
-    monkeypatch.setattr(os, "access", lambda *_: False)
-
-
-def test_a_reader_without_write_access_sees_a_live_store(store, small, no_write_access):
-    for count, task in enumerate(small.tasks(), start=1):
-        store.add(run_task(task, 1))
-        with Store(store.path, read_only=True) as looked_at:
-            assert len(looked_at.runs()) == count
-            with pytest.raises(StoreError, match="cannot be written"):
-                looked_at.add(run_task(task, 1))
-    store.close()
+@pytest.mark.parametrize("may_write", [True, False])
+def test_looking_leaves_nothing_behind_and_changes_nothing(store, runs, monkeypatch, may_write):
+    if not may_write:  # permissions do not stop root: say what they would say
+        monkeypatch.setattr(os, "access", lambda *_: False)
+    store.add(runs[0])
+    before = store.path.read_bytes()
     with Store(store.path, read_only=True) as looked_at:
-        assert len(looked_at.runs()) == count
+        assert len(looked_at.runs()) == 1
+        with pytest.raises(StoreError, match="cannot be written"):
+            looked_at.add(runs[1])
+        assert store.path.read_bytes() == before
+        store.add(runs[2])  # by a writer in the meantime
+        assert len(looked_at.runs()) == 2
+    assert [p.name for p in store.path.parent.glob("small.sqlite*")] == ["small.sqlite"]
 
 
 WRITER = """
@@ -343,7 +280,6 @@ with Store(path) as store:
     (run,) = store.runs()
 number = 0
 while time.time() < end:
-    # Some rows a store, so that its files come and go.
     with Store(path) as store:
         for _ in range(20):
             number += 1
@@ -353,12 +289,11 @@ while time.time() < end:
 
 
 @pytest.mark.slow
-def test_a_reader_without_write_access_never_calls_a_live_store_damaged(
-    store, small, no_write_access
-):
-    store.add(run_task(small.tasks()[0], 1))
+def test_a_reader_without_write_access_never_calls_a_live_store_damaged(store, runs, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    store.add(runs[0])
     store.close()
-    writer = subprocess.Popen([sys.executable, "-c", WRITER, str(store.path), "10"])
+    writer = subprocess.Popen([sys.executable, "-c", WRITER, str(store.path), "5"])
     counts = []
     while writer.poll() is None:
         with Store(store.path, read_only=True) as looked_at:
@@ -366,3 +301,123 @@ def test_a_reader_without_write_access_never_calls_a_live_store_damaged(
     assert writer.returncode == 0
     assert counts == sorted(counts)
     assert counts[-1] > counts[0]
+
+
+# Results that were computed elsewhere.
+
+
+@pytest.mark.parametrize("kind", ["csv", "sqlite"])
+def test_results_survive_the_way_to_another_machine(store, small, runs, tmp_path, kind):
+    store.add(*runs)
+    source = store.export(tmp_path / "out.csv") if kind == "csv" else store.path
+    with Store.create(tmp_path / "new.sqlite", small) as new:
+        assert new.merge(source) == 6
+        assert by_key(new.runs()) == by_key(runs)
+        assert new.merge(str(source)) == 0
+
+
+def test_rows_of_several_machines_come_together(small, runs, tmp_path):
+    parts = []
+    for i in range(2):
+        with Store.create(tmp_path / f"part{i}.sqlite", small) as part:
+            part.add(*runs[i::2])
+            parts.append(part.export(tmp_path / f"part{i}.csv"))
+    with Store.create(tmp_path / "all.sqlite", small) as together:
+        assert together.merge(*parts) == 6
+        assert together.missing() == []
+
+
+def test_other_values_are_refused_and_nothing_is_added(store, small, runs, tmp_path):
+    chosen = runs[1].selections[0]
+    other = replace(chosen, metrics=chosen.metrics | {"coverage": 0.123})
+    other = replace(runs[1], selections=(other, *runs[1].selections[1:]))
+    with Store.create(tmp_path / "other.sqlite", small) as theirs:
+        theirs.add(runs[0], other)
+        path = theirs.export(tmp_path / "other.csv")
+    store.add(runs[1])
+    with pytest.raises(StoreError, match="pets, grid, split 1 with other values"):
+        store.merge(path)
+    assert store.keys() == {runs[1].key}
+
+
+def test_only_an_export_is_overwritten(store, tmp_path):
+    (tmp_path / "out.csv").write_text("mine")
+    with pytest.raises(StoreError, match="already exists"):
+        store.export(tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text() == "mine"
+    (tmp_path / "out.csv").unlink()
+    for _ in range(2):  # of an empty store
+        assert store.merge(store.export(tmp_path / "out.csv")) == 0
+    with pytest.raises(StoreError, match=r"\.csv"):
+        store.export(tmp_path / "out.xlsx")
+    with pytest.raises(FileNotFoundError, match="no folder"):
+        store.export(tmp_path / "none" / "out.csv")
+
+
+def spoil(old, new, count=1):
+    return lambda text: text.replace(old, new, count)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda _: "a,b\n1,2\n", "lacks the columns"),
+        (spoil("dataset", "data"), "lacks the columns dataset"),
+        (spoil("pets,dice,1", "pets,dice,zero"), "line"),
+        (lambda text: text + text.splitlines()[1] + "\n", "twice"),
+        (lambda text: text[: len(text) - 40], "line"),
+        (lambda text: "".join(text.splitlines(keepends=True)[:-2]), "some of them are missing"),
+        (spoil(",grid,0,average_precision,", ",grid,0,,"), "line"),
+        (spoil("pets,dice,1", "pets,dice,8"), "no task"),
+        (spoil("pets,dice,1", "pets,ace,0"), "no task"),
+    ],
+)
+def test_damaged_exports_are_refused_as_a_whole(store, small, runs, tmp_path, damage, message):
+    store.add(*runs[1:])
+    path = store.export(tmp_path / "out.csv")
+    path.write_text(damage(path.read_text()))
+    with Store.create(tmp_path / "new.sqlite", small) as new:
+        with pytest.raises(StoreError, match=message):
+            new.merge(path)
+        assert new.runs() == []
+
+
+@pytest.mark.parametrize("other", [{"seed": 1}, {"test_size": 0.3}, {"cv": 4}])
+def test_results_of_another_protocol_are_refused(store, small, runs, tmp_path, other):
+    store.add(runs[0])
+    different = Experiment.from_dict(small.to_dict() | other, allow=ALLOW)
+    path = store.export(tmp_path / "out.csv")
+    new = Store.create(tmp_path / "new.sqlite", different)
+    with new, pytest.raises(StoreError, match="another protocol"):
+        new.merge(path)
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.sqlite"])
+def test_files_that_are_something_else(store, tmp_path, name):
+    path = tmp_path / name
+    with pytest.raises(StoreError, match="there is no"):
+        store.merge(path)
+    path.write_bytes(b"\x00\xff\xfe not a table")
+    with pytest.raises(StoreError, match="x"):
+        store.merge(path)
+
+
+NAMES = ("=1+1", "+cmd", "-cmd", "@SUM", "'=1", "'quoted", "''x", "plain")
+
+
+def test_names_that_begin_a_formula_are_escaped_and_come_back(pets_file, tmp_path):
+    experiment = Experiment(
+        dict.fromkeys(NAMES, pets_file), {"=m": "kernel_ridge"}, n_repeats=1
+    ).resolve()
+    run = run_task(experiment.tasks()[0], 1)
+    with Store.create(tmp_path / "a.sqlite", experiment) as store:
+        store.add(*(replace(run, key=task.key) for task in experiment.tasks()))
+        path = store.export(tmp_path / "out.csv")
+        with path.open(newline="") as file:
+            lines = list(csv.DictReader(file))
+        assert {line["method"] for line in lines} == {"'=m"}
+        assert not any(line["dataset"].startswith(tuple("=+-@")) for line in lines)
+        assert any(line["cv_score"].startswith("0.") for line in lines)
+        with Store.create(tmp_path / "b.sqlite", experiment) as other:
+            assert other.merge(path) == len(NAMES)
+            assert [run.key for run in other.runs()] == [run.key for run in store.runs()]

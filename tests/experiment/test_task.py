@@ -12,14 +12,13 @@ from sklearn.preprocessing import StandardScaler
 from imcc import IMCCClassifier, IMCCClassifierCV
 from imcc._math.logistic import fit_logistic_maps
 from imcc.baselines import LLSFCV, KernelRidgeBaseline
-from imcc.calibration import TunedThresholds, cross_fit_scores
 from imcc.datasets import Dataset, paper_splits, read
-from imcc.estimators import EdgeOfGridWarning
+from imcc.estimators import EdgeOfGridWarning, TunedThresholds, cross_fit_scores
 from imcc.experiment import Experiment, Failure, StoreError, run_task
 from imcc.experiment._scores import all_metrics
 from imcc.experiment._select import set_random_states
 from imcc.experiment._task import standardized
-from imcc.metrics import METRICS, evaluate, get_scorer
+from imcc.metrics import METRICS, evaluate
 from tests.backends import backend
 from tests.experiment.conftest import ALLOW, DICE
 
@@ -230,46 +229,6 @@ def test_seeds_go_where_there_are_none():
     assert forest.random_state == 3
 
 
-def test_a_study_holds_every_setting_of_the_search(pets):
-    experiment = Experiment((), sensitivity={"datasets": [pets], "params": GRID}, cv=3)
-    study = run_task(experiment.tasks()[0], 1)
-    assert study.mean.shape == (5, 2, 2, 1, 2)
-    folds = KFold(3, shuffle=True, random_state=study.seed)
-    for metric in METRICS:
-        values = study.mean[study.metrics.index(metric)]
-        for place in np.ndindex(values.shape):
-            setting = {n: v[i] for (n, v), i in zip(study.axes.items(), place, strict=True)}
-            model = IMCCClassifier(**setting, random_state=study.seed)
-            sign = 1 if METRICS[metric].greater_is_better else -1
-            scores = [
-                sign * get_scorer(metric)(model.fit(pets.X[a], pets.Y[a]), pets.X[b], pets.Y[b])
-                for a, b in folds.split(pets.X)
-            ]
-            assert values[place] == pytest.approx(np.mean(scores), rel=1e-8)
-
-
-def test_a_study_is_cut_along_its_axes_at_the_best_of_the_others(pets):
-    experiment = Experiment((), sensitivity={"datasets": [pets], "params": GRID}, cv=3)
-    study = run_task(experiment.tasks()[0], 1)
-    values = study.mean[study.metrics.index("coverage")]
-    at = np.unravel_index(values.argmin(), values.shape)
-    assert study.best("coverage")["n_clusters"] == GRID["n_clusters"][at[3]]
-    surface, _ = study.along("coverage", "gamma", "alpha")
-    assert np.array_equal(surface, values[:, at[1], :, at[3]].T)
-    curve, spread = study.along("coverage", "beta")
-    assert np.array_equal(curve, values[at[0], :, at[2], at[3]])
-    assert curve.min() == values.min()
-    assert spread.shape == curve.shape
-    with pytest.raises(ValueError, match="width"):
-        study.along("coverage", "width")
-
-
-def test_a_study_of_several_kernels_is_refused(pets):
-    params = GRID | {"kernels": ["rbf", "laplacian"]}
-    experiment = Experiment((), sensitivity={"datasets": [pets], "params": params}, cv=3)
-    assert "one kernel" in run_task(experiment.tasks()[0], 1).error
-
-
 def test_methods_that_know_of_devices_work_there(pets):
     backend("torch")
     task = only(pets, {"estimator": "imcc", "params": GRID | {"clusterer": SAME_CLUSTERS}})
@@ -323,11 +282,3 @@ def test_rows_with_and_without_standardizing_are_not_mixed(pets_file, tmp_path):
     planned(False).run(tmp_path / "s.sqlite", isolate=False)
     with pytest.raises(StoreError, match="standardize = False"):
         planned(True).run(tmp_path / "s.sqlite", isolate=False)
-
-
-def test_a_study_does_not_standardize(pets_file):
-    entry = [{"path": pets_file, "standardize": True}]
-    study = Experiment((), sensitivity={"datasets": entry, "params": GRID}, cv=3).tasks()[0]
-    failed = run_task(study)
-    assert isinstance(failed, Failure)
-    assert "cannot standardize" in failed.error

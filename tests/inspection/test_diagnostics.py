@@ -2,10 +2,8 @@ import json
 
 import numpy as np
 import pytest
-from sklearn.calibration import calibration_curve
 from sklearn.metrics import (
     average_precision_score,
-    brier_score_loss,
     f1_score,
     precision_recall_fscore_support,
     roc_auc_score,
@@ -13,10 +11,9 @@ from sklearn.metrics import (
 
 from imcc.inspection import (
     diagnose,
-    draw_reliability,
+    diagnose_probabilities,
+    draw_diagnostics,
     draw_threshold_curves,
-    probabilities,
-    reliability,
     threshold_curve,
 )
 from tests.naive import thresholds as naive
@@ -101,53 +98,6 @@ def test_threshold_curve_counts_right(judged):
     assert np.isnan(never.recall).all()
 
 
-def test_reliability_against_scikit_learn(judged):
-    Y, scores = judged
-    chances = probabilities(scores)
-    np.testing.assert_array_equal(chances, np.clip((scores + 1) / 2, 0, 1))
-    for strategy in ("uniform", "quantile"):
-        for j, found in enumerate(reliability(Y, chances, n_bins=7, strategy=strategy)):
-            if strategy == "uniform":
-                observed, predicted = calibration_curve(Y[:, j], chances[:, j], n_bins=7)
-                filled = found.counts > 0
-                np.testing.assert_allclose(found.observed[filled], observed)
-                np.testing.assert_allclose(found.predicted[filled], predicted)
-            else:
-                assert (found.counts[1:] <= 24).all()  # the first bin has the clipped zeros
-            assert found.counts.sum() == 150
-            assert found.brier == pytest.approx(brier_score_loss(Y[:, j], chances[:, j]))
-            by_hand = sum(
-                n * abs(p - o)
-                for n, p, o in zip(found.counts, found.predicted, found.observed, strict=True)
-                if n
-            )
-            assert found.calibration_error == pytest.approx(by_hand / 150)
-    (same,) = reliability([[1], [0]], [[0.5], [0.5]], strategy="quantile")
-    assert same.counts.tolist() == [2]
-    assert json.dumps(same.to_dict())
-
-
-@pytest.mark.parametrize("method", ["platt", "isotonic"])
-def test_learned_probabilities(judged, method):
-    rng = np.random.default_rng(2)
-    truth = rng.random((4000, 1))
-    Y = rng.random((4000, 1)) < truth
-    scores = 20 * truth - 8  # far from probabilities, though in the right order
-    linear, learned = (probabilities(scores, Y, method=m) for m in ("linear", method))
-    before, after = (reliability(Y, p)[0].calibration_error for p in (linear, learned))
-    assert after < 0.05 < before
-    again = probabilities(scores, Y, method=method, random_state=1)
-    fewer = probabilities(scores, Y, method=method, cv=2)
-    assert not np.array_equal(again, learned)
-    assert not np.array_equal(fewer, learned)
-    # No row has a say in its own probability: noise is not learned by heart.
-    noise = rng.normal(size=Y.shape)
-    assert reliability(Y, probabilities(noise, Y, method=method))[0].brier >= 0.2499
-    rare = np.zeros((20, 1), dtype=int)
-    rare[3] = 1
-    np.testing.assert_allclose(probabilities(rng.normal(size=(20, 1)), rare, method=method), 1 / 20)
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -155,13 +105,7 @@ def test_learned_probabilities(judged, method):
         (lambda Y, F: diagnose(Y, F, label_names=["a"]), "label_names must be 4 names"),
         (lambda Y, F: diagnose(Y, F, thresholds=[1.0]), "thresholds"),
         (lambda Y, F: threshold_curve(Y, F, max_points=0), "max_points"),
-        (lambda Y, F: reliability(Y, F), "between 0 and 1"),
-        (lambda Y, F: reliability(Y, 0 * F, strategy="x"), "strategy"),
-        (lambda Y, F: reliability(Y, 0 * F, n_bins=0), "n_bins"),
-        (lambda Y, F: probabilities(F, Y, method="x"), "method"),
-        (lambda Y, F: probabilities(F, method="platt"), "y_true"),
-        (lambda Y, F: probabilities(F, Y, method="platt", cv=1), "cv"),
-        (lambda Y, F: draw_reliability([], "x.png"), "nothing to draw"),
+        (lambda Y, F: draw_threshold_curves([], "x.png"), "nothing to draw"),
         (lambda Y, F: draw_threshold_curves(threshold_curve(Y, F), "x.bmp"), "must end in"),
         (
             lambda Y, F: draw_threshold_curves(threshold_curve(Y, F), "x.png", thresholds=[1]),
@@ -183,13 +127,10 @@ def test_figures(judged, tmp_path):
     for suffix in ("png", "svg"):
         file = draw_threshold_curves(curves, tmp_path / f"f1.{suffix}", thresholds=[0, 1, 0, 0])
         assert file.stat().st_size > 5000
-        records = reliability(Y, probabilities(scores), label_names=names)
-        assert draw_reliability(records, tmp_path / f"r.{suffix}").stat().st_size > 5000
     text = (tmp_path / "f1.svg").read_text()
     assert text.count('id="axes_') == 4
-    for draw, given in ((draw_threshold_curves, curves), (draw_reliability, records)):
-        few = draw(given, tmp_path / "few.svg", max_labels=2).read_text()
-        assert few.count('id="axes_') == 2
+    few = draw_threshold_curves(curves, tmp_path / "few.svg", max_labels=2).read_text()
+    assert few.count('id="axes_') == 2
     first = (tmp_path / "f1.svg").read_bytes()
     draw_threshold_curves(curves, tmp_path / "f1.svg", thresholds=[0, 1, 0, 0.1])
     assert (tmp_path / "f1.svg").read_bytes() != first
@@ -238,3 +179,17 @@ def test_intervals_do_not_depend_on_the_blocks(config):
         diagnose(Y, scores, n_resamples=-1)
     with pytest.raises(ValueError, match="confidence"):
         diagnose(Y, scores, confidence=1.0)
+
+
+def test_bars_per_label(judged, tmp_path):
+    pytest.importorskip("matplotlib")
+    Y, scores = judged
+    chances = 1 / (1 + np.exp(-scores))
+    plain = draw_diagnostics(diagnose(Y, chances), tmp_path / "d.svg").read_text()
+    found = diagnose(Y, chances, n_resamples=10)
+    calibration = diagnose_probabilities(Y, chances, n_resamples=10)
+    more = draw_diagnostics(found, tmp_path / "d.svg", calibration=calibration).read_text()
+    assert len(more) > len(plain)
+    without = diagnose_probabilities(Y, chances, n_resamples=0)
+    few = draw_diagnostics(found, tmp_path / "d.svg", calibration=without, max_labels=1)
+    assert len(few.read_text()) < len(more)

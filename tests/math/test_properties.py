@@ -39,7 +39,7 @@ weights = st.tuples(
     solver=st.sampled_from(["auto", "spectral"]),
     sparse=st.booleans(),
 )
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_fit_and_predict_equal_the_twin(problem, weights, kernel, solver, sparse):
     X, Y, labels, X_new = (problem[k] for k in ("X", "Y", "labels", "X_new"))
     alpha, beta, gamma = weights

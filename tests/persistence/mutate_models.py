@@ -36,7 +36,7 @@ from imcc.baselines import (
     BinaryRelevanceSVM,
     EnsembleClassifierChains,
 )
-from imcc.calibration import MultilabelCalibrator, TunedThresholds
+from imcc.estimators import MultilabelCalibrator, TunedThresholds
 from imcc.persistence import ModelFileError, load_model, save_model
 from imcc.persistence._file import _digest
 from imcc.tables import TableClassifier

@@ -19,8 +19,6 @@ from sklearn.cluster import KMeans
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.exceptions import NotFittedError
-from sklearn.impute import SimpleImputer
-from sklearn.model_selection import KFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
@@ -28,20 +26,9 @@ from sklearn.svm import SVC
 
 import imcc
 from imcc import IMCCClassifier, IMCCClassifierCV
-from imcc.baselines import (
-    JFSC,
-    LIFT,
-    LLSF,
-    LLSFCV,
-    MAHR,
-    BinaryRelevanceSVM,
-    EnsembleClassifierChains,
-    KernelRidgeBaseline,
-)
-from imcc.calibration import TunedThresholds
 from imcc.datasets import Dataset
+from imcc.estimators import TunedThresholds
 from imcc.persistence import (
-    FORMAT,
     ModelFileError,
     UntrustedModelError,
     load_model,
@@ -49,38 +36,13 @@ from imcc.persistence import (
     save_model,
     untrusted_types,
 )
+from imcc.persistence._card import FORMAT
 
 pytest.importorskip("skops")
 
 GRID = {"alphas": [1.0], "betas": [0.1, 1.0], "gammas": [0.1], "n_clusters": [4], "cv": 3}
 GRID["grid"] = "paper"  # one width
-MODELS = {
-    "rbf": IMCCClassifier(n_clusters=4, random_state=0),
-    "linear": IMCCClassifier(n_clusters=4, kernel="linear", random_state=0),
-    "laplacian": IMCCClassifier(n_clusters=4, kernel="laplacian", random_state=0),
-    "cosine": IMCCClassifier(n_clusters=4, kernel="cosine", random_state=0),
-    "polynomial": IMCCClassifier(n_clusters=4, kernel="poly", kernel_params={"degree": 2}),
-    "nystroem": IMCCClassifier(
-        n_clusters=4, approximation="nystroem", n_components=9, random_state=0
-    ),
-    "fourier": IMCCClassifier(
-        n_clusters=4, approximation="fourier", n_components=16, random_state=0
-    ),
-    "several clusterings": IMCCClassifier(n_clusters=(2, 4), random_state=np.random.RandomState(0)),
-    "search": IMCCClassifierCV(**GRID, random_state=0),
-    "shuffled search": IMCCClassifierCV(**{**GRID, "cv": KFold(3, shuffle=True, random_state=0)}),
-    "pipeline": make_pipeline(StandardScaler(), IMCCClassifier(n_clusters=4, random_state=0)),
-    "filled": make_pipeline(SimpleImputer(), IMCCClassifier(n_clusters=4)),
-    "thresholds": TunedThresholds(IMCCClassifierCV(**GRID, random_state=0), cv=3),
-    "kernel ridge": KernelRidgeBaseline(cv=3),
-    "BRsvm": BinaryRelevanceSVM(),
-    "ECC": EnsembleClassifierChains(random_state=0),
-    "MAHR": MAHR(),
-    "LIFT": LIFT(random_state=0),
-    "LLSF": LLSF(),
-    "LLSFCV": LLSFCV(budget=3, random_state=0),
-    "JFSC": JFSC(),
-}
+SEARCH = TunedThresholds(IMCCClassifierCV(**GRID, random_state=0), cv=3)
 
 
 @pytest.fixture(scope="module")
@@ -93,27 +55,6 @@ def data(small_problem):
 def saved(data, tmp_path_factory):
     model = IMCCClassifier(n_clusters=4, random_state=0).fit(data.X, data.Y)
     return save_model(model, tmp_path_factory.mktemp("models") / "m.skops", data, notes="a note")
-
-
-def shown(model):
-    return re.sub(r" at 0x\w+", "", repr(model.get_params()))
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("name", MODELS)
-def test_round_trip(data, small_problem, tmp_path, name):
-    X_new = small_problem[2]
-    model = MODELS[name].fit(data.X, data.Y)
-    file = save_model(model, tmp_path / "m.skops", data)
-    assert untrusted_types(file) == []
-    again = load_model(file)
-    np.testing.assert_array_equal(again.decision_function(X_new), model.decision_function(X_new))
-    np.testing.assert_array_equal(again.predict(X_new), model.predict(X_new))
-    assert type(again) is type(model)
-    assert shown(again) == shown(model)
-    assert read_card(file).label_names == tuple("pqrs")
-    if hasattr(model, "cv_results_"):
-        assert list(again.cv_results_) == list(model.cv_results_)
 
 
 def test_vectors_of_classes(data, tmp_path):
@@ -138,12 +79,11 @@ def test_card(saved, data):
     assert card.params["n_clusters"] == 4
     assert card.model == "IMCCClassifier"
     assert card.notes == "a note"
-    np.testing.assert_array_equal(card.together(), data.Y.T @ data.Y)
     assert json.loads(json.dumps(card.to_dict()))["format"] == FORMAT
 
 
 def test_card_of_a_search(data, tmp_path):
-    model = make_pipeline(StandardScaler(), MODELS["thresholds"]).fit(data.X, data.Y)
+    model = make_pipeline(StandardScaler(), SEARCH).fit(data.X, data.Y)
     card = read_card(save_model(model, tmp_path / "m", data))
     search = model[-1].estimator_
     assert card.metrics == {"cross-validated average_precision": search.best_score_}
@@ -153,7 +93,6 @@ def test_card_of_a_search(data, tmp_path):
     assert given.metrics == {"mine": 1.0}
     named = save_model(model, tmp_path / "m", feature_names=list("vwxyz"), label_names=list("1234"))
     assert read_card(named).feature_names == tuple("vwxyz")
-    assert read_card(named).together() is None
     assert read_card(named).fingerprint == ""
     with pytest.raises(ValueError, match="label_names has 1 names, but the model has 4 labels"):
         save_model(model, tmp_path / "m", label_names=["one"])
@@ -165,15 +104,6 @@ def test_names_of_frames(data, tmp_path):
     for model in (plain, make_pipeline(StandardScaler(), TunedThresholds(plain, cv=3))):
         card = read_card(save_model(model.fit(X, Y), tmp_path / "m"))
         assert (card.feature_names, card.label_names) == (tuple("abcde"), tuple("pqrs"))
-
-
-def test_many_labels_have_no_pairs(data, tmp_path):
-    for n_labels, paired in ((1000, True), (1001, False)):
-        names = [f"label {i}" for i in range(n_labels)]
-        many = Dataset(data.X, np.resize(data.Y, (90, n_labels)), list("abcde"), names, "many")
-        model = IMCCClassifier(n_clusters=4).fit(many.X, many.Y)
-        card = read_card(save_model(model, tmp_path / "m", many))
-        assert (card.label_pairs is not None) == paired
 
 
 # Trust
@@ -281,7 +211,7 @@ class Evil:
         return (os.mkdir, (os.environ["EVIL"],))
 
 
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("protocol", [0, pickle.HIGHEST_PROTOCOL])
 def test_pickles_are_refused_by_content(tmp_path, monkeypatch, protocol):
     trap = tmp_path / "sprung"
     monkeypatch.setenv("EVIL", str(trap))
@@ -292,12 +222,12 @@ def test_pickles_are_refused_by_content(tmp_path, monkeypatch, protocol):
     assert not trap.exists()
 
 
-@pytest.mark.parametrize("compress", [0, ("zlib", 3), ("gzip", 3), ("bz2", 3), ("xz", 3)])
+@pytest.mark.parametrize("compress", [0, ("zlib", 3), ("gzip", 3)])
 def test_joblib_files_are_refused(tmp_path, data, compress):
     file = tmp_path / "m.skops"
     joblib.dump(IMCCClassifier(n_clusters=3).fit(data.X, data.Y), file, compress=compress)
     for action in (load_model, read_card, untrusted_types):
-        with pytest.raises(ModelFileError, match="refused"):
+        with pytest.raises(ModelFileError, match="pickle"):
             action(file)
 
 
@@ -314,8 +244,8 @@ def archive(**members):
     [
         (b"", "empty"),
         (b"a,b\n1,2\n", "not a model file"),
-        (archive(data_dot_pkl=b"x"), "contains a pickle"),
-        (archive(schema_dot_json=b"{}"), "not written by imcc"),
+        (archive(data_dot_pkl=b"x"), "pickles can run"),
+        (archive(schema_dot_json=b"{}"), "not a model file"),
         (archive(other=b"x"), "zip archive"),
         (archive(imcc_dot_json=b"no json"), "not JSON"),
         (archive(imcc_dot_json=b"[" * 100_000), "not JSON"),
@@ -355,21 +285,13 @@ def with_card(saved, target, change):
     return target
 
 
-def test_a_newer_format(saved, tmp_path):
+@pytest.mark.parametrize(("step", "remedy"), [(1, "install a newer imcc"), (-1, "fit the model")])
+def test_other_formats(saved, tmp_path, step, remedy):
     def change(card):
-        card.update(format=FORMAT + 1, imcc_version="99.0")
+        card.update(format=FORMAT + step, imcc_version="99.0")
 
     file = with_card(saved, tmp_path / "new.skops", change)
-    with pytest.raises(ModelFileError, match=r"imcc 99.0 in format 2.*install a newer imcc"):
-        load_model(file)
-
-
-def test_an_older_format(saved, tmp_path):
-    def change(card):
-        card.update(format=FORMAT - 1, imcc_version="0.0.1")
-
-    file = with_card(saved, tmp_path / "old.skops", change)
-    with pytest.raises(ModelFileError, match=r"imcc 0.0.1 in format 0.*fit the model again"):
+    with pytest.raises(ModelFileError, match=rf"imcc 99.0 in format {FORMAT + step}.*{remedy}"):
         load_model(file)
 
 
@@ -387,13 +309,10 @@ def test_a_newer_version_of_the_same_format_may_say_more(saved, tmp_path):
         {"n_rows": "many"},
         {"metrics": []},
         {"metrics": {"accuracy": "good"}},
-        {"label_pairs": [[1]]},
-        {"label_pairs": [1, 2, 3, 4]},
-        {"label_pairs": [["1"] * n for n in (4, 3, 2, 1)]},
         {"sha256": 3},
         {"sha256": "0" * 64},
         {"feature_names": ["a"]},
-        {"label_names": ["p", "q", "r"], "label_pairs": None},
+        {"label_names": ["p", "q", "r"]},
         {"format": "1"},
     ],
     ids=str,
@@ -410,8 +329,8 @@ def test_cards_that_make_no_sense(saved, tmp_path, change):
 def test_truncated_files(saved, tmp_path):
     whole = saved.read_bytes()
     file = tmp_path / "m.skops"
-    lengths = {*range(0, 64), *range(len(whole) - 64, len(whole))}
-    lengths |= set(random.Random(0).sample(range(len(whole)), 60))
+    lengths = {*range(0, 64, 4), *range(len(whole) - 64, len(whole), 4)}
+    lengths |= set(random.Random(0).sample(range(len(whole)), 30))
     for length in sorted(lengths):
         file.write_bytes(whole[:length])
         with pytest.raises(ModelFileError):
@@ -424,7 +343,7 @@ def test_flipped_bits(saved, data, tmp_path):
     file = tmp_path / "m.skops"
     expected = load_model(saved).decision_function(data.X)
     rng = random.Random(1)
-    places = [*rng.sample(range(len(whole)), 150), *range(len(whole) - 400, len(whole), 3)]
+    places = [*rng.sample(range(len(whole)), 60), *range(len(whole) - 400, len(whole), 8)]
     failed = 0
     for place in places:
         whole[place] ^= 1 << rng.randrange(8)

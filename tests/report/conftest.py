@@ -11,7 +11,7 @@ def stores(tmp_path_factory):
     folder = tmp_path_factory.mktemp("stores")
     paper = list_datasets("paper")
     recipes = {
-        "three": {"datasets": paper, "studies": ("yeast",)},
+        "three": {"datasets": paper},
         "fifteen": {"datasets": paper, "methods": FIFTEEN, "n_repeats": 4},
         "one": {"datasets": ("yeast",), "n_repeats": 1, "metrics": ("average_precision",)},
         "single": {"datasets": ("yeast",), "n_repeats": 5},
@@ -24,7 +24,6 @@ def stores(tmp_path_factory):
         "hostile": {
             "datasets": HOSTILE,
             "methods": ("imcc", *HOSTILE),
-            "studies": HOSTILE[:2],
             "metrics": ("average_precision", "coverage"),
             "name": HOSTILE[0],
         },

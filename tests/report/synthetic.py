@@ -7,15 +7,15 @@ import numpy as np
 from imcc.datasets import dataset_info, list_datasets
 from imcc.experiment import (
     ALL_METRICS,
-    NAMED,
     Experiment,
     Failure,
     Run,
     Selection,
     Store,
-    Study,
-    greater_is_better,
+    TaskKey,
 )
+from imcc.experiment._methods import NAMED
+from imcc.experiment._scores import greater_is_better
 from imcc.metrics import METRICS
 from imcc.report._page import render
 from imcc.report._results import gather
@@ -43,12 +43,6 @@ ENVIRONMENT = {
     "processor": "a <fast> one",
     "cores": 2,
 }
-AXES = {
-    "alpha": [10.0**e for e in range(-3, 4)],
-    "beta": [10.0**e for e in range(-3, 4)],
-    "gamma": [10.0**e for e in range(-3, 4)],
-    "n_clusters": [8, 16, 32, 64, 128, 256],
-}
 
 
 def make_store(
@@ -57,7 +51,6 @@ def make_store(
     methods=METHODS,
     n_repeats=3,
     *,
-    studies=(),
     failures=(),
     leave_out=(),
     searched=lambda method: method in ("imcc", "kernel_ridge"),
@@ -89,7 +82,6 @@ def make_store(
         {m: m if m in NAMED else "extra_trees" for m in methods},
         n_repeats=n_repeats,
         test_size=test_size,
-        sensitivity={"datasets": [_source(d) for d in studies]},
         name=name,
     )
     rows = []
@@ -108,10 +100,9 @@ def make_store(
                     *(environments[r % len(environments)], metrics),
                 )
                 rows.append(run if known else replace(run, data_fingerprint="another"))
-    rows += [_study(rng, d) for d in studies]
     rows += list(failures)
     with Store.create(path, experiment) as store:
-        store.add_all(rows)
+        store.add(*rows)
     return path
 
 
@@ -154,7 +145,7 @@ def _run(rng, key, loss, seconds, sizes, searched, environment, defined):
     else:
         selections = (Selection("none", {}, None, _metrics(rng, loss, defined)),)
     return Run(
-        key=("scores", *key),
+        key=TaskKey(*key),
         fingerprint="f",
         data_fingerprint=_fingerprint(key[0]),
         seed=1,
@@ -173,38 +164,9 @@ def _run(rng, key, loss, seconds, sizes, searched, environment, defined):
     )
 
 
-def _study(rng, dataset):
-    shape = tuple(len(values) for values in AXES.values())
-    grids = np.meshgrid(*(np.linspace(-1, 1, n) for n in shape), indexing="ij")
-    bowl = sum(
-        w * (g - c) ** 2
-        for w, c, g in zip((3, 1, 2, 0.5), rng.uniform(-0.6, 0.6, 4), grids, strict=True)
-    )
-    means = []
-    for metric in METRICS:
-        loss = 0.2 + 0.03 * bowl + 0.001 * rng.normal(size=shape)
-        means.append(1 - loss if METRICS[metric].greater_is_better else loss)
-    return Study(
-        key=("sensitivity", dataset, "imcc", 0),
-        axes=AXES,
-        metrics=tuple(METRICS),
-        mean=np.array(means),
-        std=0.01 + 0.002 * rng.random((len(METRICS), *shape)),
-        fingerprint="f",
-        data_fingerprint=_fingerprint(dataset),
-        seed=1,
-        n_rows=2417,
-        fit_seconds=10.0,
-        cpu_seconds=20.0,
-        warnings=(),
-        environment=ENVIRONMENT,
-        finished="2026-01-01T00:00:00+00:00",
-    )
-
-
-def failure(dataset, method, repetition, error="ValueError: <b>it broke</b>", kind="scores"):
+def failure(dataset, method, repetition, error="ValueError: <b>it broke</b>"):
     return Failure(
-        (kind, dataset, method, repetition),
+        TaskKey(dataset, method, repetition),
         error,
         "Traceback (most recent call last):\n  <module>\n" + error,
         1.5,

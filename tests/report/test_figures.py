@@ -16,10 +16,9 @@ from imcc.report import draw_critical_difference, draw_time, write_figures
 from imcc.report._picture import ACCENT, INK, style
 from imcc.report._results import gather
 from imcc.report._runs import draw_spread, spread_out
-from imcc.report._sensitivity import draw_curve, draw_surface, luminance
 from tests.report.synthetic import HOSTILE
 
-KINDS = ("control", "pairs", "surface", "beta", "clusters", "spread", "time")
+KINDS = ("control", "pairs", "spread", "time")
 _gathered = {}
 
 
@@ -41,13 +40,7 @@ def draw(results, kind):
         return draw_critical_difference(comparison, control=False)
     if kind == "spread":
         return draw_spread(scores, scores.datasets[0], control="imcc")
-    if kind == "time":
-        return draw_time(comparison, results.runs)
-    if kind == "surface":
-        return draw_surface(results.studies[0], "ranking_loss")
-    return draw_curve(
-        results.studies[0], "coverage", {"beta": "beta", "clusters": "n_clusters"}[kind]
-    )
+    return draw_time(comparison, results.runs)
 
 
 def boxes(picture):
@@ -79,11 +72,7 @@ def inside(whole, box):
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [
-        *(("three", kind) for kind in KINDS),
-        *(("fifteen", kind) for kind in ("control", "pairs", "spread", "time")),
-        *(("hostile", kind) for kind in KINDS),
-    ],
+    [(name, kind) for name in ("three", "fifteen", "hostile") for kind in KINDS],
 )
 def test_no_text_covers_another_or_leaves_the_figure(results, name, kind):
     placed, whole = boxes(draw(results(name), kind))
@@ -112,23 +101,20 @@ def test_inline_svg(results, kind):
     assert "http" not in svg
     assert "var(--ink)" in svg or "var(--muted)" in svg
     assert "DejaVu" not in svg
-    left = set(re.findall(r"#[0-9a-f]{6}", svg))
-    if kind != "surface":  # whose cells have colours of their own
-        assert not left, "a colour that dark pages cannot change"
+    assert not re.findall(r"#[0-9a-f]{6}", svg), "a colour that dark pages cannot change"
     assert picture.caption
     assert picture.caption.endswith(".")
 
 
 def test_hostile_names_are_text(results):
-    for kind in ("control", "spread", "time", "surface"):
+    for kind in ("control", "spread", "time"):
         svg = draw(results("hostile"), kind).inline("f1")
         root = ET.fromstring(svg)
         tags = {element.tag.split("}")[-1] for element in root.iter()}
         assert not tags & {"script", "img", "style"}
         texts = " ".join(element.text or "" for element in root.iter())
-        if kind != "surface":
-            assert "<script>alert(1)</scrip" in texts
-            assert "$x_1^2$" in texts  # not read as mathematics
+        assert "<script>alert(1)</scrip" in texts
+        assert "$x_1^2$" in texts  # not read as mathematics
 
 
 @pytest.mark.parametrize("suffix", [".svg", ".pdf", ".png"])
@@ -194,50 +180,6 @@ def test_a_critical_difference_longer_than_the_axis(results):
         draw_critical_difference(replace(few, nemenyi=None, reasons={"nemenyi": "why"}))
 
 
-@pytest.mark.parametrize("metric", ["average_precision", "ranking_loss"])
-def test_surface_shows_the_best_setting(results, metric):
-    study = results("three").studies[0]
-    mean = study.mean[study.metrics.index(metric)]
-    best = mean.max() if metric == "average_precision" else mean.min()
-    at = [int(i[0]) for i in np.where(mean == best)]
-    axes = draw_surface(study, metric).figure.axes[0]
-    shown = {text.get_position(): text.get_text() for text in axes.texts}
-    assert len(shown) == 49
-    assert shown[at[2], at[0]] == f"{best:.3f}"
-    assert shown[0, 0] == f"{mean[0, at[1], 0, at[3]]:.3f}"
-    (frame,) = axes.patches
-    assert (frame.get_x() + 0.5, frame.get_y() + 0.5) == (at[2], at[0])
-
-
-def test_surface_can_be_read(results):
-    picture = draw_surface(results("three").studies[0], "coverage")
-    FigureCanvasAgg(picture.figure).draw()
-    axes = picture.figure.axes[0]
-    colours = axes.collections[0].get_facecolors()
-    for text in axes.texts:
-        column, row = (int(v) for v in text.get_position())
-        back = luminance(colours[row * 7 + column][:3])
-        front = luminance([int(to_hex(text.get_color())[i : i + 2], 16) / 255 for i in (1, 3, 5)])
-        contrast = (max(front, back) + 0.05) / (min(front, back) + 0.05)
-        assert contrast >= 4.5
-
-
-def test_curve_shows_mean_and_spread(results):
-    study = results("three").studies[0]
-    picture = draw_curve(study, "coverage", "beta")
-    mean, std = (
-        study.mean[study.metrics.index("coverage")],
-        study.std[study.metrics.index("coverage")],
-    )
-    at = np.unravel_index(mean.argmin(), mean.shape)
-    line = picture.figure.axes[0].lines[0]
-    np.testing.assert_allclose(line.get_ydata(), mean[at[0], :, at[2], at[3]])
-    band = picture.figure.axes[0].collections[0].get_paths()[0].vertices[:, 1]
-    assert band.min() == pytest.approx((mean - std)[at[0], :, at[2], at[3]].min())
-    other = draw_curve(study, "coverage", "alpha").figure.axes[0].lines[0]
-    np.testing.assert_allclose(other.get_ydata(), mean[:, at[1], at[2], at[3]])
-
-
 def test_spread_has_every_run(results):
     scores = results("three").main.scores
     axes = draw_spread(scores, "yeast").figure.axes[0]
@@ -282,7 +224,7 @@ def test_times_are_geometric_means_of_ratios(results):
     seconds = np.array(
         [
             [
-                np.median([r.fit_seconds for r in gathered.runs if r.key[1:3] == (d, m)])
+                np.median([r.fit_seconds for r in gathered.runs if r.key[:2] == (d, m)])
                 for d in comparison.datasets
             ]
             for m in comparison.methods
@@ -323,7 +265,6 @@ def test_write_figures(stores, tmp_path):
         "cd_control_average_precision_own.svg",
         "cd_coverage_each.svg",
         "time_macro_f1_own.svg",
-        "sensitivity_1_yeast_coverage_alpha_gamma.svg",
         "spread_4_yeast.svg",
     ):
         assert name in names

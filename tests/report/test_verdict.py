@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from imcc.comparison import ScoreTable
+from imcc.experiment import TaskKey
 from imcc.report._results import compare_runs
 from imcc.report._verdict import verdict, when_not
 
@@ -174,7 +175,7 @@ def runs(seconds, datasets=5, device=None, threads=1, processor="one"):
     )
     return [
         SimpleNamespace(
-            key=("scores", f"data{i}", method, 0),
+            key=TaskKey(f"data{i}", method, 0),
             fit_seconds=float(value) * (i + 1),
             predict_seconds=0.1,
             environment=environment,

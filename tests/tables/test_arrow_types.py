@@ -8,15 +8,9 @@ import pytest
 
 from imcc import IMCCClassifier
 from imcc._utils.errors import ImccError, InvalidArgumentError
-from imcc.tables import (
-    TableClassifier,
-    TableEncoder,
-    TableError,
-    indicator_columns,
-    infer_schema,
-    read_tags,
-    table_fingerprint,
-)
+from imcc.tables import TableClassifier, TableEncoder, TableError, infer_schema, read_tags
+from imcc.tables._labels import indicator_columns
+from imcc.tables._read import table_fingerprint
 
 pandas = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")

@@ -12,7 +12,8 @@ from sklearn.preprocessing import StandardScaler
 
 from imcc import IMCCClassifier, KernelEnsembleClassifier
 from imcc._utils.errors import ImccError
-from imcc.calibration import MultilabelCalibrator, TunedThresholds, decision_thresholds
+from imcc.estimators import MultilabelCalibrator, TunedThresholds
+from imcc.estimators.thresholds import decision_thresholds
 from imcc.tables import TableClassifier, TableError, read_tags, tag_matrix
 
 pandas = pytest.importorskip("pandas")

@@ -179,13 +179,3 @@ def test_a_time_zone_in_all_dates_or_in_none():
             days(naive, zoned)
         with pytest.raises(TableError, match=r"'d'.*has no time zone, unlike"):
             days(zoned, naive)
-
-
-def test_a_model_of_an_earlier_version():
-    """Its schema has a format that is not detected now, or none, and says nothing of zones."""
-    encoder = TableEncoder().fit({"d": TIMES})
-    for layout, text in (("%Y-%m-%dT%H:%M:%SZ", "2021-01-01T14:30:05Z"), (None, "2021-01-01")):
-        object.__setattr__(encoder.schema_["d"], "date_format", layout)
-        object.__setattr__(encoder.schema_["d"], "has_zone", None)
-        assert encoder.typed_columns({"d": [text]})["d"].tolist() == [number(2021, 1, 1)]
-        assert encoder.typed_columns({"d": pandas.to_datetime([text], utc=True)})["d"].size == 1

@@ -14,10 +14,10 @@ from imcc.tables import (
     TableEncoder,
     TableError,
     TreeCorrectedClassifier,
-    indicator_columns,
     infer_schema,
     read_schema,
 )
+from imcc.tables._labels import indicator_columns
 
 pandas = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")
@@ -186,23 +186,3 @@ def test_labels_that_no_row_knows_are_refused():
     labels = np.column_stack([np.full(N, np.nan), frame()["m"]])
     with pytest.raises(ValueError, match="unknown in all rows"):
         classifier().fit(frame()[["a", "b"]], labels)
-
-
-def test_files_from_before_trees_and_unknown_labels_are_read_as_they_were(tmp_path):
-    pytest.importorskip("skops")
-    from imcc.persistence import load_model, save_model
-
-    model = classifier().fit(frame(), LABELS)
-    expected = model.decision_function(frame())
-    shown = repr(model)
-    del model.trees, model.unknown_labels  # as in a file of 0.1.0
-    import skops.io
-
-    data = skops.io.dumps(model)
-    loaded = skops.io.loads(data, trusted=skops.io.get_untrusted_types(data=data))
-    assert loaded.trees is False
-    assert loaded.unknown_labels is False
-    assert "trees=False" in repr(loaded) != shown
-    assert np.array_equal(loaded.decision_function(frame()), expected)
-    save_model(loaded, tmp_path / "m.skops")
-    assert load_model(tmp_path / "m.skops").trees is False

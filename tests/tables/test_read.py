@@ -4,15 +4,8 @@ import numpy as np
 import pytest
 
 from imcc.datasets import DataFormatError
-from imcc.tables import (
-    TableFile,
-    decoded,
-    iterate_table,
-    joined_tables,
-    read_table,
-    table_fingerprint,
-)
-from imcc.tables._read import _Gathered
+from imcc.tables import read_table
+from imcc.tables._read import TableFile, _Gathered, decoded, joined_tables, table_fingerprint
 
 pa = pytest.importorskip("pyarrow")
 pandas = pytest.importorskip("pandas")
@@ -149,7 +142,7 @@ def test_rows_longer_than_a_piece(tmp_path):
     found = read_table(path)
     assert found["p"].to_pylist() == [row[0] for row in rows]
     assert found["q"].to_pylist() == [row[1] for row in rows]
-    parts = list(iterate_table(path))
+    parts = list(TableFile(path).parts())
     assert len(parts) < 10
     assert sum(part.num_rows for part in parts) == len(rows)
 
@@ -199,6 +192,13 @@ def test_a_long_header(tmp_path, delimiter, n_columns):
     assert [table[name][0].as_py() for name in names[:: n_columns // 10]] == cells[
         :: n_columns // 10
     ]
+
+
+def test_too_many_columns(tmp_path):
+    """Arrow takes 10 kB for each."""
+    path = written(tmp_path, "," * 70_000 + "\n" + "," * 70_000 + "\n")
+    with pytest.raises(DataFormatError, match=r"70,001 columns.*max_bytes="):
+        read_table(path)
 
 
 def test_a_long_last_name(tmp_path):

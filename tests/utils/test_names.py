@@ -3,7 +3,7 @@ from sklearn.base import BaseEstimator
 
 import imcc
 import imcc.baselines
-import imcc.calibration
+import imcc.estimators
 from imcc._utils.names import CLASSES, class_of, name_of
 
 
@@ -13,7 +13,7 @@ def test_every_name_leads_to_its_class_and_back(name):
 
 
 @pytest.mark.parametrize(
-    "package", [imcc, imcc.baselines, imcc.calibration], ids=lambda m: m.__name__
+    "package", [imcc, imcc.baselines, imcc.estimators], ids=lambda m: m.__name__
 )
 def test_every_public_estimator_has_a_name(package):
     classes = [getattr(package, name) for name in package.__all__]

@@ -18,7 +18,7 @@ from imcc._utils.wrappers import (
     without_outer,
     without_search,
 )
-from imcc.calibration import MultilabelCalibrator, TunedThresholds
+from imcc.estimators import MultilabelCalibrator, TunedThresholds
 
 SEARCH = IMCCClassifierCV([1.0], [0.1, 1.0], [0.1], [4], width_scales=1.0, cv=3, random_state=0)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from imcc.comparison import ScoreTable, holm
-from imcc.experiment import EACH, Cell, Store, compare_with_published, merge
+from imcc.experiment import EACH, Cell, Store, compare_with_published
 from imcc.metrics import METRICS
 from imcc_paper.failing_cells import experiment
 from imcc_paper.places import PUBLISHED, RESULTS
@@ -57,7 +57,7 @@ def opened(folder: Path) -> Store:
     """Return a new store with the rows of the variants."""
     store = Store.create(folder / "failing.sqlite", experiment())
     if FILE.exists():
-        merge(store, [FILE])
+        store.merge(FILE)
     return store
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from imcc.comparison import Comparison, ScoreTable
-from imcc.experiment import Experiment, Store, load_experiment, merge
+from imcc.experiment import Experiment, Store, load_experiment
 from imcc.metrics import METRICS
 from imcc_paper.places import EXPERIMENTS, RESULTS
 from imcc_paper.reproduction.ranked import plain_methods
@@ -36,15 +36,15 @@ def plan(name: str) -> Experiment:
     return load_experiment(EXPERIMENTS / f"{name}.toml").resolve()
 
 
-def files(experiment: str) -> list[Path]:
-    """Return the committed files of an experiment."""
-    return sorted([*RESULTS.glob(f"{experiment}.csv"), *RESULTS.glob(f"{experiment}.*.csv")])
+def rows_of(experiment: str) -> Path:
+    """Return the file with the committed rows of an experiment."""
+    return RESULTS / f"{experiment}.csv"
 
 
 def opened(folder: Path, experiment: str) -> Store:
     """Return a new store with the committed rows of an experiment."""
     store = Store.create(folder / f"{experiment}.sqlite", plan(experiment))
-    merge(store, files(experiment))
+    store.merge(rows_of(experiment))
     return store
 
 

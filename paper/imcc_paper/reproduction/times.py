@@ -62,8 +62,8 @@ def gather_times(runs: Sequence[Run]) -> tuple[int, list[Times], int]:
     cells: dict[tuple[str, str], dict[str, list[Run]]] = {}
     for run in runs:
         if threads(run) == usual:
-            of_method = cells.setdefault((run.key[2], place(run)), {})
-            of_method.setdefault(run.key[1], []).append(run)
+            of_method = cells.setdefault((run.key.method, place(run)), {})
+            of_method.setdefault(run.key.dataset, []).append(run)
     main = {
         where: Counter(
             _machine(run)

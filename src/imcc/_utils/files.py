@@ -27,29 +27,37 @@ def save(path: str | os.PathLike[str], data: bytes) -> Path:
 
 
 def write_whole(path: str | os.PathLike[str], data: bytes) -> Path:
-    """Write a file atomically: if writing fails, an existing file remains unchanged.
+    """Write a file atomically; see :func:`replacing`."""
+    with replacing(path) as file:
+        file.write_bytes(data)
+    return Path(path)
 
-    A target that exists and is not a regular file (a pipe, a device) is written directly.
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give a temporary file that replaces another one at the end.
+
+    If writing fails, an existing file remains unchanged.  A target that exists and is not a regular
+    file (a pipe, a device) is given itself.
     """
     target = Path(path)
     if target.is_dir():
         raise IsADirectoryError(f"{target} is a folder; pass the name of a file")
     if target.exists() and not target.is_file():
-        with target.open("wb") as file:
-            file.write(data)
-        return target
+        yield target
+        return
     if not target.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {target.parent} to write {target.name} into")
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name[:64]}.", dir=target.parent)
+    handle, name = tempfile.mkstemp(prefix=f".{target.name[:64]}.", dir=target.parent)
+    os.close(handle)
+    temporary = Path(name)
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
+        yield temporary
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(target)
     except BaseException:
-        os.unlink(temporary)
+        temporary.unlink()
         raise
-    return target
 
 
 def _umask() -> int:

@@ -24,11 +24,11 @@ CLASSES: dict[str, str] = {
     "LLSF": "imcc.baselines.llsf:LLSF",
     "LLSFCV": "imcc.baselines.search_cv:LLSFCV",
     "MAHR": "imcc.baselines.mahr:MAHR",
-    "MultilabelCalibrator": "imcc.calibration._calibrator:MultilabelCalibrator",
+    "MultilabelCalibrator": "imcc.estimators.calibrator:MultilabelCalibrator",
     "TableClassifier": "imcc.tables._classifier:TableClassifier",
     "TableEncoder": "imcc.tables._encoder:TableEncoder",
     "TreeCorrectedClassifier": "imcc.tables._corrected:TreeCorrectedClassifier",
-    "TunedThresholds": "imcc.calibration._tuned:TunedThresholds",
+    "TunedThresholds": "imcc.estimators.thresholds:TunedThresholds",
 }
 
 #: Other classes that fitted models contain, for model files only: short name -> "module:class".
@@ -43,7 +43,7 @@ PARTS: dict[str, str] = {
     "FourierModel": "imcc._math.models:FourierModel",
     "IdentityMap": "imcc._math.maps:IdentityMap",
     "Indicators": "imcc.tables._transformer:Indicators",
-    "IsotonicMap": "imcc.calibration._maps:IsotonicMap",
+    "IsotonicMap": "imcc._math.score_maps:IsotonicMap",
     "Kernel": "imcc._math.kernels:Kernel",
     "KernelModel": "imcc._math.models:KernelModel",
     "LaplacianKernel": "imcc._math.kernels:LaplacianKernel",
@@ -55,7 +55,7 @@ PARTS: dict[str, str] = {
     "NystroemMap": "imcc._math.maps:NystroemMap",
     "RBFKernel": "imcc._math.kernels:RBFKernel",
     "Round": "imcc.baselines.mahr:Round",
-    "ScoreMaps": "imcc.calibration._maps:ScoreMaps",
+    "ScoreMaps": "imcc._math.score_maps:ScoreMaps",
     "Sigmoid": "imcc._math.platt:Sigmoid",
     "Statistics": "imcc._math.statistics:Statistics",
     "Schema": "imcc.tables._schema:Schema",

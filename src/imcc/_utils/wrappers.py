@@ -3,8 +3,8 @@
 A wrapper is an estimator around one fitted estimator:
 
 * a scikit-learn ``Pipeline``, around its last step;
-* a meta-estimator of imcc, around its ``estimator_`` (:class:`imcc.calibration.TunedThresholds`,
-  :class:`imcc.calibration.MultilabelCalibrator`, :class:`imcc.tables.TableClassifier`);
+* a meta-estimator of imcc, around its ``estimator_`` (:class:`imcc.estimators.TunedThresholds`,
+  :class:`imcc.estimators.MultilabelCalibrator`, :class:`imcc.tables.TableClassifier`);
 * a search, around its ``best_estimator_`` (of imcc, ``GridSearchCV`` and others).
 
 Other meta-estimators (``RFE``, ``OneVsRestClassifier``) may change the rows or contain several
@@ -130,8 +130,7 @@ def without_search(model: Any) -> tuple[Any, Any]:
         return found, search
     if _is_calibrated_search(model):
         found = copy.copy(model)
-        for name in ("cv_results_", "search_"):
-            found.__dict__.pop(name, None)
+        found.__dict__.pop("cv_results_", None)
         return found, model
     if hasattr(model, "best_estimator_"):
         return model.best_estimator_, model

@@ -19,10 +19,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from sklearn import config_context
-from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
-from imcc._math.kernels import row_blocks
 from imcc._utils.config import get_config
 from imcc._utils.validation import Features
 from imcc.baselines._base import is_constant
@@ -34,7 +32,7 @@ _GRAM_CACHE = 50.0
 
 
 class Dual(NamedTuple):
-    """One machine in dual form: margin(x) = sum_i coef_i k(x, x_i) + intercept.
+    """One machine in dual form: margin(x) = sum_i coef_i x . x_i + intercept.
 
     Attributes
     ----------
@@ -56,22 +54,15 @@ class KernelRows:
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (n_samples, n_features)
-    gamma : float, optional
-        The kernel is ``exp(-gamma |x - x'|^2)``, or the inner product if gamma is None.
     weights : ndarray of shape (n_samples,), optional
         Factors on C per row, all positive.
     """
 
-    def __init__(
-        self, X: Features, gamma: float | None = None, weights: np.ndarray | None = None
-    ) -> None:
+    def __init__(self, X: Features, weights: np.ndarray | None = None) -> None:
         self.X = X
-        self.gamma = gamma
         self.weights = weights
-        self._gram: np.ndarray | None = None
-        short = gamma is None and not sp.issparse(X) and X.shape[1] < MIN_GRAM_FEATURES
-        if fits(X.shape[0]) and not short:
-            self._gram = linear_gram(X) if gamma is None else rbf_kernel(X, X, gamma)
+        short = not sp.issparse(X) and X.shape[1] < MIN_GRAM_FEATURES
+        self._gram = linear_gram(X) if fits(X.shape[0]) and not short else None
 
     def train(self, on: np.ndarray, C: float, rows: np.ndarray | None = None) -> Dual:
         """Train the machine of one label on all rows or on a subset.
@@ -95,26 +86,17 @@ class KernelRows:
         if rows is not None and weights is not None:
             weights = weights[rows]
         features = self.X if rows is None else self.X[rows]
-        found = train_on_rows(features, part, C, self.gamma, weights)
+        found = train_on_rows(features, part, C, weights)
         return found if rows is None else found._replace(support=rows[found.support])
 
-    def dense(self, machines: Sequence[Dual]) -> np.ndarray:
-        """Return the dual coefficients of all rows, shape (n_samples, n_machines)."""
-        return dense_weights(machines, self.X.shape[0])
-
     def coef(self, machines: Sequence[Dual]) -> np.ndarray:
-        """Return the feature weights of linear machines, shape (n_machines, n_features)."""
-        return np.ascontiguousarray((self.X.T @ self.dense(machines)).T)
+        """Return the feature weights of the machines, shape (n_machines, n_features)."""
+        return np.ascontiguousarray((self.X.T @ dense_weights(machines, self.X.shape[0])).T)
 
     def margins(self, machines: Sequence[Dual]) -> np.ndarray:
         """Return the margins of all rows, shape (n_samples, n_machines)."""
         intercepts = np.array([machine.intercept for machine in machines])
-        if self.gamma is None:
-            return self.X @ self.coef(machines).T + intercepts
-        dense = self.dense(machines)
-        if self._gram is not None:
-            return self._gram @ dense + intercepts
-        return rbf_margins(self.X, self.X, self.gamma, dense) + intercepts
+        return self.X @ self.coef(machines).T + intercepts
 
 
 def fits(n_samples: int) -> bool:
@@ -168,16 +150,9 @@ def train_on_gram(
     return found._replace(support=support)
 
 
-def train_on_rows(
-    X: Features,
-    on: np.ndarray,
-    C: float,
-    gamma: float | None = None,
-    weights: np.ndarray | None = None,
-) -> Dual:
-    """Train a machine from rows that have both classes; libsvm computes the kernel."""
-    kernel = {"kernel": "linear"} if gamma is None else {"kernel": "rbf", "gamma": gamma}
-    machine = SVC(C=C, cache_size=_cache_megabytes(X), **kernel)
+def train_on_rows(X: Features, on: np.ndarray, C: float, weights: np.ndarray | None = None) -> Dual:
+    """Train a machine from rows that have both classes; libsvm computes the inner products."""
+    machine = SVC(kernel="linear", C=C, cache_size=_cache_megabytes(X))
     return _dual(machine.fit(X, on, sample_weight=weights))
 
 
@@ -191,14 +166,6 @@ def dense_weights(machines: Sequence[Dual], n_samples: int) -> np.ndarray:
     out = np.zeros((n_samples, len(machines)))
     for column, machine in enumerate(machines):
         out[machine.support, column] = machine.coef
-    return out
-
-
-def rbf_margins(X: Features, rows: Features, gamma: float, dual_coef: np.ndarray) -> np.ndarray:
-    """Return sum_i dual_coef[i] k(x, rows_i) for each row of X, in blocks of X."""
-    out = np.empty((X.shape[0], dual_coef.shape[1]))
-    for block in row_blocks(X.shape[0], rows.shape[0]):
-        out[block] = rbf_kernel(X[block], rows, gamma) @ dual_coef
     return out
 
 

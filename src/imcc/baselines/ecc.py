@@ -12,7 +12,7 @@ from joblib import Parallel, delayed
 
 from imcc._array.threads import one_thread
 from imcc._math.platt import Sigmoid, fit_sigmoid
-from imcc._utils.validation import Features, check_choice, check_count, check_number, draw_seed
+from imcc._utils.validation import Features, check_count, check_number, draw_seed
 from imcc.baselines._base import BaselineClassifier, is_constant
 from imcc.baselines._kernel_rows import (
     Dual,
@@ -25,7 +25,6 @@ from imcc.baselines._kernel_rows import (
 )
 from imcc.baselines._svm import check_svm
 
-ORDERS = ("random", "natural")
 # Number of links whose weights are computed in one product.
 _LINKS_AT_ONCE = 32
 
@@ -66,8 +65,8 @@ class EnsembleClassifierChains(BaselineClassifier):
 
     Link k of a chain is a binary machine for the k-th label in the chain's order.  Its features are
     x and the k preceding labels: the true labels during training, the predicted ones at prediction
-    time.  Every chain has its own label order and its own random subset of the training rows.  The
-    margins of a label are averaged over the chains.
+    time.  Every chain has its own random label order and its own random subset of the training
+    rows.  The margins of a label are averaged over the chains.
 
     Parameters
     ----------
@@ -75,9 +74,6 @@ class EnsembleClassifierChains(BaselineClassifier):
         Number of chains.
     C : float, default=1.0
         Weight of the training errors of the machines, > 0.
-    order : {"random", "natural"} or sequence of int, default="random"
-        Order of the labels: random per chain, as in Y, or the given permutation of label indices
-        for all chains.
     sample_fraction : float, default=0.67
         Fraction of the training rows per chain, in (0, 1], drawn without replacement.
     scores : {"probability", "margin"}, default="probability"
@@ -130,7 +126,6 @@ class EnsembleClassifierChains(BaselineClassifier):
         n_chains: int = 10,
         *,
         C: float = 1.0,
-        order: str | Sequence[int] = "random",
         sample_fraction: float = 0.67,
         scores: str = "probability",
         n_jobs: int | None = None,
@@ -138,7 +133,6 @@ class EnsembleClassifierChains(BaselineClassifier):
     ) -> None:
         self.n_chains = n_chains
         self.C = C
-        self.order = order
         self.sample_fraction = sample_fraction
         self.scores = scores
         self.n_jobs = n_jobs
@@ -157,13 +151,11 @@ class EnsembleClassifierChains(BaselineClassifier):
                 "scores='probability' needs rows that a chain was not trained on: use "
                 "sample_fraction < 1 or scores='margin'"
             )
-        if isinstance(self.order, str):
-            check_choice("order", self.order, ORDERS)
 
     def _train(self, X: Features, on: np.ndarray, weights: np.ndarray | None = None) -> None:
         rng = np.random.default_rng(draw_seed(self.random_state))
         n_samples, q = on.shape
-        orders = [self._draw_order(q, rng) for _ in range(self.n_chains)]
+        orders = [rng.permutation(q) for _ in range(self.n_chains)]
         size = max(1, round(self.sample_fraction * n_samples))
         samples = [
             np.sort(rng.choice(n_samples, size, replace=False))
@@ -184,17 +176,6 @@ class EnsembleClassifierChains(BaselineClassifier):
             if self.scores == "probability":
                 sigmoids = _calibrate(chains, samples, X, on, weights)
         self.chains_, self.sigmoids_ = chains, sigmoids
-
-    def _draw_order(self, q: int, rng: np.random.Generator) -> np.ndarray:
-        if isinstance(self.order, str):
-            return rng.permutation(q) if self.order == "random" else np.arange(q)
-        order = np.asarray(self.order)
-        if sorted(order.tolist()) != list(range(q)):
-            raise ValueError(
-                f"order must be 'random', 'natural' or a permutation of 0 to {q - 1}, "
-                f"got {self.order!r}"
-            )
-        return order
 
     def _score_rows(self, X: Features) -> np.ndarray:
         margins = sum(chain.margins(X) for chain in self.chains_) / len(self.chains_)

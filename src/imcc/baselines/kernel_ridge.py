@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sklearn.base import BaseEstimator, clone
-
-from imcc.estimators.base_search import SearchMixin
 from imcc.estimators.imcc import IMCCClassifier
 from imcc.estimators.imcc_cv import PAPER_WEIGHTS, WIDTH_SCALES, IMCCClassifierCV
 
 _SEARCHED = ("beta", "kernel", "width_scale")
 
 
-class KernelRidgeBaseline(SearchMixin, BaseEstimator):
+class KernelRidgeBaseline(IMCCClassifierCV):
     """Kernel ridge regression on {-1, +1}, which is IMCC with alpha = gamma = 0.
 
     It minimises ::
@@ -33,10 +30,6 @@ class KernelRidgeBaseline(SearchMixin, BaseEstimator):
         Kernels to try.
     width_scales : sequence of float, default=(0.25, 0.5, 1.0, 2.0)
         Factors on the width to try, for kernels that have a width.
-    kernel_params : dict or None, default=None
-        Further parameters of the kernels, as for :class:`imcc.IMCCClassifierCV`.
-    width : "mean_distance" or float, default="mean_distance"
-        Width of the kernels before scaling, as for :class:`imcc.IMCCClassifierCV`.
     cv, scoring, refit, calibrate, n_jobs, device
         As for :class:`imcc.IMCCClassifierCV`.
 
@@ -44,10 +37,8 @@ class KernelRidgeBaseline(SearchMixin, BaseEstimator):
     ----------
     best_params_ : dict
         ``beta``, ``kernel`` and, if the kernel has a width, ``width_scale``.
-    search_ : IMCCClassifierCV
-        The fitted search.
     best_score_, best_index_, best_estimator_, cv_results_
-        Those of the search.
+        As for :class:`imcc.IMCCClassifierCV`.
     calibration_ : LogisticMaps
         Maps from scores to log-odds; only if ``calibrate=True``.
     classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
@@ -67,14 +58,18 @@ class KernelRidgeBaseline(SearchMixin, BaseEstimator):
     ['beta', 'kernel', 'width_scale']
     """
 
+    # The other parameters of the search are fixed.  Virtual examples have weight 0, so one cluster,
+    # the cheapest, is enough.
+    alphas, gammas, n_clusters, grid = (0.0,), (0.0,), (1,), "default"
+    approximation, n_components, landmarks = None, None, "kmeans"
+    clusterer, random_state = None, 0
+
     def __init__(
         self,
         betas: Sequence[float] = PAPER_WEIGHTS,
         *,
         kernels: Sequence[str | Callable[..., float]] = ("rbf",),
         width_scales: Sequence[float] = WIDTH_SCALES,
-        kernel_params: Mapping[str, Any] | None = None,
-        width: str | float = "mean_distance",
         cv: Any = 5,
         scoring: str | Sequence[str] = "average_precision",
         refit: bool | str = True,
@@ -85,8 +80,6 @@ class KernelRidgeBaseline(SearchMixin, BaseEstimator):
         self.betas = betas
         self.kernels = kernels
         self.width_scales = width_scales
-        self.kernel_params = kernel_params
-        self.width = width
         self.cv = cv
         self.scoring = scoring
         self.refit = refit
@@ -95,7 +88,7 @@ class KernelRidgeBaseline(SearchMixin, BaseEstimator):
         self.device = device
 
     def fit(
-        self, X: Any, y: Any, *, sample_weight: Any = None, groups: Any = None
+        self, X: Any, y: Any = None, *, sample_weight: Any = None, groups: Any = None
     ) -> KernelRidgeBaseline:
         """Search beta, kernel and width, then fit the best setting on all rows.
 
@@ -114,76 +107,15 @@ class KernelRidgeBaseline(SearchMixin, BaseEstimator):
         self : KernelRidgeBaseline
             The fitted search.
         """
-        # Virtual examples have weight 0, so one cluster, the cheapest, is enough.
-        search = IMCCClassifierCV(
-            alphas=(0.0,),
-            betas=self.betas,
-            gammas=(0.0,),
-            n_clusters=(1,),
-            kernels=self.kernels,
-            width_scales=self.width_scales,
-            kernel_params=self.kernel_params,
-            width=self.width,
-            cv=self.cv,
-            scoring=self.scoring,
-            refit=self.refit,
-            calibrate=self.calibrate,
-            n_jobs=self.n_jobs,
-            random_state=0,
-            device=self.device,
-        ).fit(X, y, sample_weight=sample_weight, groups=groups)
-        for name in (
-            "best_score_",
-            "best_index_",
-            "best_estimator_",
-            "best_params_",
-            "calibration_",
-        ):
-            self.__dict__.pop(name, None)
-        self.search_ = search
-        for name in (
-            "target_kind_",
-            "classes_",
-            "label_names_",
-            "n_features_in_",
-            "feature_names_in_",
-            "cv_results_",
-            "best_score_",
-            "best_index_",
-            "best_estimator_",
-            "calibration_",
-        ):
-            if hasattr(search, name):
-                setattr(self, name, getattr(search, name))
-        if hasattr(search, "best_params_"):
+        super().fit(X, y, sample_weight=sample_weight, groups=groups)
+        if hasattr(self, "best_params_"):
             self.best_params_ = {
-                name: value for name, value in search.best_params_.items() if name in _SEARCHED
+                name: self.best_params_[name] for name in _SEARCHED if name in self.best_params_
             }
         return self
 
-    def at_best_setting(self) -> KernelRidgeBaseline:
-        """Return an unfitted search that only has the best setting.
-
-        Returns
-        -------
-        KernelRidgeBaseline
-        """
-        return self.at_setting(self.best_params_)
-
-    def at_setting(self, params: Mapping[str, Any]) -> KernelRidgeBaseline:
-        """Return an unfitted search that only has the given setting.
-
-        Parameters
-        ----------
-        params : mapping
-            An entry of ``cv_results_["params"]``.
-
-        Returns
-        -------
-        KernelRidgeBaseline
-        """
-        axes = {f"{name}s": [value] for name, value in params.items() if name in _SEARCHED}
-        return clone(self).set_params(**axes)
+    def _axes_of(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        return {f"{name}s": params[name] for name in _SEARCHED if name in params}
 
     def estimator_for(self, params: Mapping[str, Any]) -> IMCCClassifier:
         """Return the unfitted model of one setting.
@@ -191,10 +123,10 @@ class KernelRidgeBaseline(SearchMixin, BaseEstimator):
         Parameters
         ----------
         params : mapping
-            An entry of ``cv_results_["params"]``.
+            ``best_params_``, or an entry of ``cv_results_["params"]``.
 
         Returns
         -------
         IMCCClassifier
         """
-        return self.search_.estimator_for(params)
+        return super().estimator_for({"alpha": 0.0, "gamma": 0.0, "n_clusters": 1, **params})

@@ -11,7 +11,6 @@ import time
 import warnings
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -37,10 +36,9 @@ from imcc._math.search.results import (
     rank_settings,
     score_keys,
 )
-from imcc._math.search.scorers import check_scoring
+from imcc._math.search.scorers import Scoring, check_scoring
 from imcc._utils.validation import (
     Features,
-    Target,
     check_count,
     check_features,
     check_number,
@@ -48,7 +46,7 @@ from imcc._utils.validation import (
     check_weighted,
     draw_seed,
 )
-from imcc.baselines._proximal import Problem, UnboundedError, Weights, solve
+from imcc.baselines._proximal import Problem, UnboundedError, solve
 from imcc.baselines._sparse_linear import (
     LearnedLabels,
     SparseLinearClassifier,
@@ -58,6 +56,7 @@ from imcc.baselines._sparse_linear import (
 from imcc.baselines.jfsc import JFSC
 from imcc.baselines.llsf import LLSF
 from imcc.estimators.base_search import SearchClassifier
+from imcc.estimators.cross_fit import cross_fit_scores
 from imcc.metrics import METRICS, LabelMetrics
 
 POWERS_OF_2 = tuple(2.0**k for k in range(-10, 11))
@@ -119,26 +118,23 @@ class SparseLinearCV(SearchClassifier):
             check_each_once(folds, X.shape[0])
         n_in_grid = len(settings)
         settings = self._drawn(settings)
-        models = [self.estimator_for(setting) for setting in settings]
         with limited_threads(max(X.shape)):
-            outcome = search_settings(
-                self._model,
+            outcome = self._evaluate(
                 scaled(X, self.unit_rows),
                 target.signs > 0,
                 judged,
                 folds,
-                [Candidate(model._weights(), model._start_ridge()) for model in models],
-                metrics,
-                decides=0 if decides is None else metrics.index(decides),
-                halving=bool(self.halving),
-                fit_intercept=bool(self.fit_intercept),
-                max_iter=self.max_iter,
-                tol=self.tol,
-                n_jobs=self.n_jobs,
-                weights=weights,
+                settings,
+                scoring,
+                weights,
             )
         check_all_finite(settings, outcome.finite)
-        self._check_bounded(outcome)
+        if not outcome.bounded.all(axis=0).any():
+            fisher = ", smaller gammas" if self._model is JFSC else ""
+            raise UnboundedError(
+                "every setting of the grid is unbounded below on some fold: use smaller alphas"
+                f"{fisher} or larger betas"
+            )
         keys = score_keys(metrics, self.scoring)
         results = lay_out(
             settings, keys, outcome.fit_seconds, outcome.score_seconds, list(outcome.values)
@@ -146,12 +142,26 @@ class SparseLinearCV(SearchClassifier):
         results["bounded"] = outcome.bounded.all(axis=0)
         results["n_folds_tried"] = outcome.tried.sum(axis=0)
         self._store_results(target, results, len(folds))
-        self.budget_ = outcome.budget(n_in_grid, bool(self.halving))
+        self.budget_ = {
+            "settings_in_grid": n_in_grid,
+            "settings_tried": len(settings),
+            "halving": bool(self.halving),
+            "fits": int(outcome.tried.sum()),
+            "fits_of_full_search": n_in_grid * len(folds),
+            "fits_unbounded": int(np.count_nonzero(~outcome.bounded)),
+        }
         self.__dict__.pop("n_iter_", None)
         if decides is not None:
             self._decide(keys[decides], given, y, sample_weight)
         if calibrate:
-            scores = self._held_out_scores(X, target, folds, weights)
+            scores = cross_fit_scores(
+                self.estimator_for(self.best_params_),
+                X,
+                target.signs,
+                cv=[(fold.train, fold.test) for fold in folds],
+                sample_weight=weights,
+                n_jobs=self.n_jobs,
+            )
             self._store_calibration(scores, target, weights)
         return self
 
@@ -182,13 +192,41 @@ class SparseLinearCV(SearchClassifier):
         drawn = rng.choice(len(settings), self.budget, replace=False)
         return [settings[i] for i in np.sort(drawn)]
 
-    def _check_bounded(self, outcome: Outcome) -> None:
-        if not outcome.bounded.all(axis=0).any():
-            fisher = ", smaller gammas" if self._model is JFSC else ""
-            raise UnboundedError(
-                "every setting of the grid is unbounded below on some fold: use smaller alphas"
-                f"{fisher} or larger betas"
+    def _evaluate(
+        self,
+        X: Features,
+        on: np.ndarray,
+        judged: np.ndarray,
+        folds: Sequence[Fold],
+        settings: Sequence[Mapping[str, Any]],
+        scoring: Scoring,
+        weights: np.ndarray | None,
+    ) -> Outcome:
+        """Evaluate settings on the folds; ``judged`` are the true labels for the metrics."""
+        models = [self.estimator_for(setting) for setting in settings]
+        outcome = Outcome(scoring.names, len(folds), models)
+        remaining = np.arange(len(models))
+        parallel = Parallel(n_jobs=self.n_jobs, prefer="threads")
+        for i, fold in enumerate(folds):
+            labels = LearnedLabels.of(on[fold.train])
+            problem, starts = None, {}
+            if labels.learned.any():
+                of_train = None if weights is None else weights[fold.train]
+                learned = on[fold.train][:, labels.learned]
+                intercept = bool(self.fit_intercept)
+                problem = self._model.problem(X[fold.train], learned, intercept, of_train)
+                ridges = {models[k]._start_ridge() for k in remaining}
+                starts = {ridge: problem.ridge(ridge) for ridge in ridges}
+            of_tests = None if weights is None else weights[fold.test]
+            computed = LabelMetrics(judged[fold.test], weights=of_tests)
+            # Each path writes its own columns.
+            parallel(
+                delayed(outcome.follow)(path, i, problem, starts, X[fold.test], labels, computed)
+                for path in paths(models, remaining)
             )
+            if self.halving and i + 1 < len(folds):
+                remaining = outcome.better_half(remaining, scoring.decides)
+        return outcome
 
     def _decide(self, key: str, X: Any, y: Any, sample_weight: Any) -> None:
         """Choose the best setting; with ``refit``, the best one that is bounded on all rows."""
@@ -215,25 +253,6 @@ class SparseLinearCV(SearchClassifier):
         self.refit_time_ = time.perf_counter() - start
         self.n_iter_ = self.best_estimator_.n_iter_
         return True
-
-    def _held_out_scores(
-        self,
-        X: Features,
-        target: Target,
-        folds: Sequence[Fold],
-        weights: np.ndarray | None,
-    ) -> np.ndarray:
-        """Score each row by a model with the best setting that was trained without it."""
-        parts = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(_fit_and_score)(
-                self.estimator_for(self.best_params_), X, target.signs, fold, weights
-            )
-            for fold in folds
-        )
-        scores = np.empty(target.signs.shape)
-        for fold, part in zip(folds, parts, strict=True):
-            scores[fold.test] = part
-        return scores
 
     def estimator_for(self, params: Mapping[str, Any]) -> Any:
         """Return the unfitted model of one setting.
@@ -518,23 +537,15 @@ class JFSCCV(SparseLinearCV):
         self.random_state = random_state
 
 
-def _fit_and_score(
-    model: Any, X: Features, signs: np.ndarray, fold: Fold, weights: np.ndarray | None
-) -> np.ndarray:
-    of_train = None if weights is None else weights[fold.train]
-    model.fit(X[fold.train], signs[fold.train], sample_weight=of_train)
-    return model._scores(X[fold.test])
+def paths(models: Sequence[Any], members: Sequence[int] | np.ndarray) -> list[list[int]]:
+    """Group settings that only differ in beta, the largest beta first."""
+    groups: dict[Any, list[int]] = defaultdict(list)
+    for k in members:
+        weights = models[k]._weights()
+        groups[models[k]._start_ridge(), weights.alpha, weights.gamma].append(int(k))
+    return [sorted(group, key=lambda k: -models[k].beta) for group in groups.values()]
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A setting for the solver: the weights, and the ridge penalty of the starting point."""
-
-    weights: Weights
-    ridge: float
-
-
-@dataclass(frozen=True)
 class Outcome:
     """Results of the search; arrays of shape (n_folds, n_settings).
 
@@ -550,187 +561,61 @@ class Outcome:
     fit_seconds, score_seconds : ndarray
     """
 
-    values: np.ndarray
-    bounded: np.ndarray
-    tried: np.ndarray
-    finite: np.ndarray
-    fit_seconds: np.ndarray
-    score_seconds: np.ndarray
+    def __init__(self, metrics: Sequence[str], n_folds: int, models: Sequence[Any]) -> None:
+        shape = (n_folds, len(models))
+        self._metrics, self._models = metrics, models
+        self.values = np.full((len(metrics), *shape), np.nan)
+        self.bounded, self.finite = np.ones((2, *shape), dtype=bool)
+        self.tried = np.zeros(shape, dtype=bool)
+        self.fit_seconds, self.score_seconds = np.zeros((2, *shape))
 
-    @classmethod
-    def empty(cls, n_metrics: int, n_folds: int, n_settings: int) -> Outcome:
-        """Return results of which no setting has been tried."""
-        shape = (n_folds, n_settings)
-        return cls(
-            np.full((n_metrics, *shape), np.nan),
-            np.ones(shape, dtype=bool),
-            np.zeros(shape, dtype=bool),
-            np.ones(shape, dtype=bool),
-            np.zeros(shape),
-            np.zeros(shape),
-        )
+    def follow(
+        self,
+        path: Sequence[int],
+        fold: int,
+        problem: Problem | None,
+        starts: Mapping[float, np.ndarray],
+        held_out: Features,
+        labels: LearnedLabels,
+        computed: LabelMetrics,
+    ) -> None:
+        """Solve and evaluate the settings of a path on a fold; without a problem, evaluate only."""
+        fresh = starts.get(self._models[path[0]]._start_ridge())
+        W = fresh
+        for k in path:
+            begin = time.perf_counter()
+            model = self._models[k]
+            self.tried[fold, k] = True
+            if problem is not None and W is not None:
+                try:
+                    W = solve(problem, model._weights(), W, model.max_iter, model.tol).W
+                except UnboundedError:
+                    self.bounded[fold, k], W = False, fresh
+            solved = time.perf_counter()
+            self.fit_seconds[fold, k] = solved - begin
+            if self.bounded[fold, k]:
+                # Scores that overflow are an error with the setting's name, not a warning.
+                with np.errstate(over="ignore", invalid="ignore"):
+                    scores = linear_scores(held_out, labels.expand(W, held_out.shape[1])).T
+                self.finite[fold, k] = np.isfinite(scores).all()
+                if len(scores) < computed.n_labels:
+                    # A binary 1-D target: the ranking of its two classes.
+                    scores = np.concatenate([-scores, scores])
+                if self.finite[fold, k]:
+                    means = computed.means(scores[:, np.newaxis], self._metrics)
+                    self.values[:, fold, k] = means[:, 0]
+            self.score_seconds[fold, k] = time.perf_counter() - solved
 
-    def budget(self, n_in_grid: int, halving: bool) -> dict[str, Any]:
-        """Return the number of settings and fits, for ``budget_``."""
-        n_folds, n_settings = self.tried.shape
-        return {
-            "settings_in_grid": n_in_grid,
-            "settings_tried": n_settings,
-            "halving": halving,
-            "fits": int(self.tried.sum()),
-            "fits_of_full_search": n_in_grid * n_folds,
-            "fits_unbounded": int(np.count_nonzero(~self.bounded)),
-        }
+    def better_half(self, members: np.ndarray, metric: str | None) -> np.ndarray:
+        """Return the better half of the settings by their means over the folds evaluated so far.
 
-
-def search_settings(
-    model: type[SparseLinearClassifier],
-    X: Features,
-    on: np.ndarray,
-    judged: np.ndarray,
-    folds: Sequence[Fold],
-    candidates: Sequence[Candidate],
-    metrics: Sequence[str],
-    *,
-    decides: int,
-    halving: bool,
-    fit_intercept: bool,
-    max_iter: int,
-    tol: float,
-    n_jobs: int | None,
-    weights: np.ndarray | None = None,
-) -> Outcome:
-    """Evaluate settings on the folds.
-
-    Parameters
-    ----------
-    model : subclass of SparseLinearClassifier
-        Its ``problem`` computes the sums that all settings share.
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-        The rows, already scaled.
-    on : ndarray of bool, shape (n_samples, q)
-    judged : ndarray of bool, shape (n_samples, q or 2)
-        The true labels for the metrics.
-    folds : sequence of Fold
-    candidates : sequence of Candidate
-    metrics : sequence of str
-    decides : int
-        Index of the metric that halving uses.
-    halving : bool
-        Whether only the better half of the settings is evaluated on the next fold.
-    fit_intercept, max_iter, tol
-        As for the model.
-    n_jobs : int or None
-        Number of paths computed in parallel.
-    weights : ndarray of shape (n_samples,), optional
-        Weights of the rows, all positive, for fits and metrics.
-
-    Returns
-    -------
-    Outcome
-    """
-    outcome = Outcome.empty(len(metrics), len(folds), len(candidates))
-    remaining = np.arange(len(candidates))
-    parallel = Parallel(n_jobs=n_jobs, prefer="threads")
-    for i, fold in enumerate(folds):
-        rows, labels = X[fold.train], LearnedLabels.of(on[fold.train])
-        problem, starts = None, {}
-        if labels.learned.any():
-            of_train = None if weights is None else weights[fold.train]
-            learned = on[fold.train][:, labels.learned]
-            problem = model.problem(rows, learned, fit_intercept, of_train)
-            ridges = {candidates[int(k)].ridge for k in remaining}
-            starts = {ridge: problem.ridge(ridge) for ridge in ridges}
-        of_tests = None if weights is None else weights[fold.test]
-        computed = LabelMetrics(judged[fold.test], weights=of_tests)
-        held_out = _HeldOut(i, X[fold.test], computed, metrics, labels)
-        # Each path writes its own columns.
-        parallel(
-            delayed(_follow)(path, problem, starts, candidates, held_out, max_iter, tol, outcome)
-            for path in paths(candidates, remaining)
-        )
-        if halving and i + 1 < len(folds):
-            remaining = _better_half(outcome, remaining, metrics[decides], decides)
-    return outcome
-
-
-def paths(candidates: Sequence[Candidate], members: np.ndarray) -> list[list[int]]:
-    """Group settings that only differ in beta, the largest beta first."""
-    groups: dict[Any, list[int]] = defaultdict(list)
-    for k in members:
-        candidate = candidates[k]
-        groups[candidate.ridge, candidate.weights.alpha, candidate.weights.gamma].append(int(k))
-    return [sorted(group, key=lambda k: -candidates[k].weights.beta) for group in groups.values()]
-
-
-@dataclass(frozen=True)
-class _HeldOut:
-    """The held-out rows of a fold and their evaluation."""
-
-    fold: int
-    rows: Features
-    computed: LabelMetrics
-    metrics: Sequence[str]
-    labels: LearnedLabels
-
-    def values(self, W: np.ndarray | None) -> np.ndarray | None:
-        """Return the metrics for the weights of the learned labels; None for nonfinite scores.
-
-        ``W`` is None if no label was learned.
+        Unbounded settings are dropped.
         """
-        # Scores that overflow are an error with the setting's name, not a warning.
-        with np.errstate(over="ignore", invalid="ignore"):
-            scores = linear_scores(self.rows, self.labels.expand(W, self.rows.shape[1])).T
-        if not np.isfinite(scores).all():
-            return None
-        if len(scores) < self.computed.n_labels:
-            # A binary 1-D target: the ranking of its two classes.
-            scores = np.concatenate([-scores, scores])
-        return self.computed.means(scores[:, np.newaxis], self.metrics)[:, 0]
-
-
-def _follow(
-    path: list[int],
-    problem: Problem | None,
-    starts: dict[float, np.ndarray],
-    candidates: Sequence[Candidate],
-    held_out: _HeldOut,
-    max_iter: int,
-    tol: float,
-    outcome: Outcome,
-) -> None:
-    """Solve and evaluate the settings of a path on a fold."""
-    i = held_out.fold
-    fresh = starts.get(candidates[path[0]].ridge)
-    W = fresh
-    for k in path:
-        begin = time.perf_counter()
-        outcome.tried[i, k] = True
-        if problem is not None and W is not None:
-            try:
-                W = solve(problem, candidates[k].weights, W, max_iter, tol).W
-            except UnboundedError:
-                outcome.bounded[i, k] = False
-        solved = time.perf_counter()
-        outcome.fit_seconds[i, k] = solved - begin
-        if outcome.bounded[i, k]:
-            values = held_out.values(W)
-            outcome.finite[i, k] = values is not None
-            outcome.values[:, i, k] = np.nan if values is None else values
-        else:
-            W = fresh
-        outcome.score_seconds[i, k] = time.perf_counter() - solved
-
-
-def _better_half(outcome: Outcome, members: np.ndarray, metric: str, index: int) -> np.ndarray:
-    """Return the better half of the settings by their means over the folds evaluated so far.
-
-    Unbounded settings are dropped.
-    """
-    values = outcome.values[index][:, members]
-    defined = ~np.isnan(values).all(axis=1)
-    means = values[defined].mean(axis=0) if defined.any() else np.zeros(len(members))
-    ranks = rank_settings(means, METRICS[metric].greater_is_better)
-    in_order = members[np.argsort(ranks, kind="stable")]  # NaN is last
-    n_known = int(np.count_nonzero(~np.isnan(means)))
-    return in_order[: max(min(FINALISTS, n_known), -(-n_known // 2))]
+        assert metric is not None  # halving needs one
+        values = self.values[list(self._metrics).index(metric)][:, members]
+        defined = ~np.isnan(values).all(axis=1)
+        means = values[defined].mean(axis=0) if defined.any() else np.zeros(len(members))
+        ranks = rank_settings(means, METRICS[metric].greater_is_better)
+        in_order = members[np.argsort(ranks, kind="stable")]  # NaN is last
+        n_known = int(np.count_nonzero(~np.isnan(means)))
+        return in_order[: max(min(FINALISTS, n_known), -(-n_known // 2))]

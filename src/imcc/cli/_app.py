@@ -20,8 +20,7 @@ from imcc.cli._options import examples
 # The commands under headings: the module and the name in it, and the text for `imcc --help`.
 CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
     "Models": {
-        "tune": ("_train:tune", "Find the best model for data, and save it."),
-        "fit": ("_train:fit", "Fit a model with given parameters, and save it."),
+        "tune": ("_tune:tune", "Find the best model for data, and save it."),
         "inspect": (
             "_inspect:inspect",
             "Inspect a model, or explain the scores of one row.",
@@ -35,7 +34,7 @@ CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
     "Science": {
         "experiment": (
             "_experiment:experiment",
-            "Compare methods on data sets: run, stop, resume, export, merge.",
+            "Compare methods on data sets: run, stop, continue.",
         ),
         "compare": (
             "_compare:compare_",
@@ -47,6 +46,9 @@ CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
         "demo": ("_demo:demo", "Compare five methods on yeast, and write a report."),
     },
 }
+
+# Commands as other programs call them.
+_ELSEWHERE = {"fit": ["tune"], "train": ["tune"]}
 
 
 class LazyGroup(click.Group):
@@ -78,7 +80,7 @@ class LazyGroup(click.Group):
         try:
             return super().resolve_command(context, args)
         except click.UsageError as error:
-            near = difflib.get_close_matches(args[0], self.places)
+            near = _ELSEWHERE.get(args[0]) or difflib.get_close_matches(args[0], self.places)
             if near and not args[0].startswith("-"):
                 guess = f" Did you mean {' or '.join(map(repr, near))}?"
                 vars(error)["message"] = error.message + guess

@@ -13,34 +13,24 @@ import json
 METRICS = ("one_error", "hamming_loss", "ranking_loss", "coverage", "average_precision")
 ALL_METRICS = (*METRICS, "micro_f1", "macro_f1", "subset_accuracy", "macro_auc")
 
-# imcc.estimators
-KERNELS = ("rbf", "laplacian", "chi2", "linear", "cosine")
-GRIDS = ("default", "paper")
-
 # What `imcc tune` fits.
-METHODS = ("kernel_ensemble", "imcc")
+MODELS = ("ensemble", "imcc")
 
-# imcc.calibration and imcc.inspection
+# imcc._math.thresholds and imcc.inspection
 CRITERIA = ("f1", "balanced_accuracy", "accuracy", "micro_f1")
-CALIBRATIONS = ("linear", "platt", "isotonic")
 EXPLANATIONS = ("evidence", "support", "features", "members")
 # How `imcc inspect --row` explains: in terms of columns, or as above.
 BY = ("columns", *EXPLANATIONS)
 
 # imcc.datasets
-FORMATS = ("mulan", "meka", "mat", "svmlight", "csv", "parquet", "npz")
-FORMATS_WRITTEN = ("mulan", "meka", "svmlight", "csv", "parquet", "npz")
-NOMINAL = ("onehot", "ordinal", "error")
+FORMATS = ("mulan", "meka", "mat", "svmlight", "npz", "csv", "parquet", "xlsx")
+FORMATS_WRITTEN = ("mulan", "meka", "svmlight", "npz", "csv")
+NOMINAL = ("onehot", "ordinal")
 INDEX_BASES = ("auto", "zero", "one")
-GROUPS = ("all", "paper", "regular", "large", "outside", "other")
 DEFAULT_DATASET = "yeast"
-TIMEOUT = 30.0
 
-# imcc.comparison, imcc.experiment and imcc.report
-MISSING = ("raise", "drop")
+# imcc.experiment
 EACH = "each"
-TABLE_FORMATS = ("markdown", "latex")
-FIGURE_FORMATS = ("svg", "pdf", "png")
 
 
 def dataset_names() -> tuple[str, ...]:

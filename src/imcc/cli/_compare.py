@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from imcc.cli._choices import ALL_METRICS, EACH, METRICS, MISSING
-from imcc.cli._options import ALPHA, CONTROL, ROPE, examples, refuse_options
+from imcc.cli._choices import ALL_METRICS, EACH, METRICS
+from imcc.cli._options import CONTROL, examples, refuse_options
 from imcc.cli._progress import working
 from imcc.cli._terminal import print_json, print_table, print_wide_table, problems_reported, say
 
 if TYPE_CHECKING:  # imported where it is used, so that help does not wait for it
-    from imcc.comparison import Comparison
+    from imcc.comparison import Comparison, ScoreTable
+    from imcc.experiment import PublishedComparison
 
 
 @click.command(
     "compare",
     epilog=examples(
         "imcc compare quick.sqlite",
-        "imcc compare mine.sqlite --metric coverage --selection each --missing drop",
+        "imcc compare mine.sqlite --metric coverage --selection each",
         "imcc compare mine.sqlite --published published.csv",
     ),
 )
@@ -28,9 +29,8 @@ if TYPE_CHECKING:  # imported where it is used, so that help does not wait for i
 @click.option(
     "--metric",
     "metrics",
-    type=click.Choice([*ALL_METRICS, "all"]),
+    type=click.Choice(ALL_METRICS),
     multiple=True,
-    default=["all"],
     help="Metric to compare by; may be repeated.  [default: the paper's five]",
 )
 @click.option(
@@ -40,15 +40,6 @@ if TYPE_CHECKING:  # imported where it is used, so that help does not wait for i
     "  [default: the experiment's]",
 )
 @CONTROL
-@ALPHA
-@ROPE
-@click.option(
-    "--missing",
-    type=click.Choice(MISSING),
-    default="raise",
-    show_default=True,
-    help="What to do if a method lacks runs that others have.",
-)
 @click.option(
     "--published",
     type=click.Path(path_type=Path),
@@ -62,67 +53,56 @@ def compare_(
     metrics: tuple[str, ...],
     selection: str | None,
     control: str | None,
-    alpha: float,
-    rope: float,
-    missing: str,
     published: Path | None,
     as_json: bool,
 ) -> None:
     """Compare the results of methods, with tests of significance.
 
-    Shows means and ranks, Friedman's test and Nemenyi's critical difference; for the control
-    against each other method the size of the difference, Wilcoxon's test with Holm's adjustment and
-    the probabilities of a Bayesian test; or, with --published, a comparison with published
-    results.
+    Shows means and ranks, which method is best, by how much and whether significantly; for the
+    control against each other method the size of the difference, Wilcoxon's test with Holm's
+    adjustment and the probabilities of a Bayesian test; or, with --published, a comparison with
+    published results. Methods are compared on the splits that all of them have, those of the
+    control if it is given; what is left out for that reason is listed.
     """
     from imcc.comparison import compare
     from imcc.experiment import Store, compare_with_published
 
     if published is not None:
-        refuse_options(["control", "rope", "missing"], "comparisons of methods")
-    wanted = list(METRICS) if "all" in metrics else list(dict.fromkeys(metrics))
+        refuse_options(["control"], "comparisons of methods")
+    wanted = list(dict.fromkeys(metrics)) or list(METRICS)
     with (
         problems_reported(),
         Store(store, read_only=True) as opened,
         working("comparing") as report,
     ):
         if published is not None:
-            beside = compare_with_published(
-                opened,
-                published,
-                selection,
-                metrics=None if "all" in metrics else wanted,
-                alpha=alpha,
-            )
-        else:
-            if control is None and "imcc" in opened.scores(wanted[0]).methods:
-                control = "imcc"
-            compared = []
-            for number, metric in enumerate(wanted):
-                report(number, len(wanted), metric)
-                compared.append(
-                    compare(
-                        opened.scores(metric, selection),
-                        control=control,
-                        alpha=alpha,
-                        missing=missing,
-                        test_size=opened.experiment.protocol.test_size,
-                        rope=rope,
-                    )
-                )
-    if published is not None:
-        _show_published(beside, wanted, as_json)
-    elif as_json:
-        print_json([comparison.to_dict() for comparison in compared])
-    else:
-        for comparison in compared:
-            show_comparison(comparison)
+            own = [name for name in wanted if name in METRICS]
+            tables = {name: opened.scores(name, selection) for name in own}
+            _show_published(compare_with_published(tables, published), as_json)
+            return
+        if control is None and "imcc" in {run.key.method for run in opened.runs()}:
+            control = "imcc"
+        compared = []
+        for number, metric in enumerate(wanted):
+            report(number, len(wanted), metric)
+            scores = opened.scores(metric, selection)
+            size = opened.experiment.protocol.test_size
+            result = compare(scores, control=control, missing="drop", test_size=size)
+            compared.append((scores, result))
+    if as_json:
+        print_json([result.to_dict() for _, result in compared])
+        return
+    for scores, result in compared:
+        _show_comparison(scores, result)
 
 
-def show_comparison(result: Comparison) -> None:
-    """Print means, ranks and tests of one metric."""
+def _show_comparison(scores: ScoreTable, result: Comparison) -> None:
+    """Print means and ranks of one metric, and the conclusions that a report has too."""
     import numpy as np
     from rich.text import Text
+
+    from imcc.report._results import Panel
+    from imcc.report._verdict import verdict
 
     better = "higher" if result.greater_is_better else "lower"
     n_runs = f"{result.counts.min()} to {result.counts.max()} runs"
@@ -148,8 +128,10 @@ def show_comparison(result: Comparison) -> None:
         [("", "left"), *((method, "right") for method in result.methods)],
         rows,
     )
-    for line in _tests(result):
-        say(line)
+    found = verdict(Panel(scores, result))
+    answers = (found.winner, found.lead, found.significant)
+    for sentences in dict.fromkeys(text for _, text in answers):
+        say(sentences)
     if result.against_control is not None:
         click.echo()
         _show_against(result)
@@ -193,43 +175,13 @@ def _show_against(result: Comparison) -> None:
     )
 
 
-def _tests(result: Comparison) -> list[str]:
-    """Return what the tests say, a line each; where there is none, why."""
-    lines = []
-    if result.friedman is None:
-        lines.append(f"No test: {result.reasons['friedman']}.")
-        return lines
-    test = result.friedman
-    verdict = "differ" if test.significant else "do not differ significantly"
-    lines.append(
-        f"Friedman: F_F = {test.f:.2f}, critical {test.f_critical:.2f}, p = {test.f_p:.2g}: the "
-        f"methods {verdict}."
-    )
-    if result.nemenyi is None:
-        return lines
-    lines.append(
-        "Nemenyi: mean ranks differ significantly where they are "
-        f"{result.nemenyi.critical_difference:.2f} or more apart."
-    )
-    if result.control is not None:
-        own = result.methods.index(result.control)
-        differs = result.nemenyi.significant[own]
-        behind = result.mean_ranks > result.mean_ranks[own]
-        for word, which in (("better", differs & behind), ("worse", differs & ~behind)):
-            names = [name for name, yes in zip(result.methods, which, strict=True) if yes]
-            if names or word == "better":
-                listed = ", ".join(names) or "none"
-                lines.append(f"{result.control} is significantly {word} than: {listed} (Nemenyi).")
-    return lines
-
-
-def _show_published(beside: Any, wanted: list[str], as_json: bool) -> None:
-    from imcc.experiment import VERDICTS
+def _show_published(beside: PublishedComparison, as_json: bool) -> None:
+    from imcc.experiment._published import VERDICTS
 
     if as_json:
         print_json(beside.to_dict())
         return
-    for metric in wanted:
+    for metric in METRICS:
         rows = [
             (
                 cell.dataset,
@@ -237,7 +189,7 @@ def _show_published(beside: Any, wanted: list[str], as_json: bool) -> None:
                 f"{cell.mean:.3f}" + ("" if cell.std is None else f" ± {cell.std:.3f}"),
                 f"{cell.published_mean:.3f} ± {cell.published_std:.3f}",
                 f"{cell.difference:+.3f}",
-                "" if cell.standard_errors is None else f"{cell.standard_errors:+.1f}",
+                f"{cell.standard_errors:+.1f}",
                 cell.verdict,
             )
             for cell in beside.cells

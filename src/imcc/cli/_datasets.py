@@ -7,11 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from imcc._utils.errors import InvalidArgumentError, given
+from imcc._utils.errors import InvalidArgumentError, InvalidTypeError, given
 from imcc._utils.progress import part
-from imcc.cli._choices import DEFAULT_DATASET, FORMATS_WRITTEN, GROUPS, TIMEOUT
+from imcc.cli._choices import DEFAULT_DATASET, FORMATS_WRITTEN
 from imcc.cli._inputs import check_output, load
-from imcc.cli._options import FORCE, JSON, DataPath, examples, reading_options, refuse_options
+from imcc.cli._options import (
+    FORCE,
+    JSON,
+    DataPath,
+    converting_options,
+    data_options,
+    examples,
+    refuse_options,
+)
 from imcc.cli._progress import working
 from imcc.cli._tables import (
     are_tables,
@@ -19,17 +27,8 @@ from imcc.cli._tables import (
     print_schema,
     read_input,
     refuse_columns,
-    schema_of,
-    table_options,
 )
-from imcc.cli._terminal import (
-    print_json,
-    print_result,
-    print_table,
-    problems_reported,
-    say,
-    shown_message,
-)
+from imcc.cli._terminal import print_json, print_table, problems_reported, say, shown_message
 
 if TYPE_CHECKING:
     from imcc.cli._tables import Input
@@ -41,87 +40,58 @@ if TYPE_CHECKING:
     epilog=examples(
         "imcc datasets list",
         "imcc datasets describe my.arff --labels my.xml",
-        "imcc datasets convert my.arff my.parquet",
+        "imcc datasets convert my.arff my.npz",
     )
 )
 def datasets() -> None:
     """List, describe, fetch and convert data sets."""
 
 
-@datasets.command(
-    "list", epilog=examples("imcc datasets list --group paper", "imcc datasets list --json")
-)
-@click.option(
-    "--group",
-    type=click.Choice(GROUPS),
-    default="all",
-    show_default=True,
-    help="Group of data sets: the paper's fifteen, those of regular or large scale, or others.",
-)
+@datasets.command("list", epilog=examples("imcc datasets list", "imcc datasets list --json"))
 @JSON
-def list_(group: str, as_json: bool) -> None:
+def list_(as_json: bool) -> None:
     """List the named data sets."""
     from imcc.datasets import dataset_info, is_available, list_datasets
 
     with problems_reported():
-        infos = [dataset_info(name) for name in list_datasets(group)]
-        here = {info.name: is_available(info.name) for info in infos}
+        infos = [dataset_info(name) for name in list_datasets()]
+        rows: list[dict[str, Any]] = [
+            {
+                "name": info.name,
+                "group": info.group,
+                "rows": info.n_rows,
+                "features": info.n_features,
+                "labels": info.n_labels,
+                "type": info.feature_type,
+                "bytes": info.size,
+                "available": is_available(info.name),
+            }
+            for info in infos
+        ]
     if as_json:
-        print_json(
-            [
-                {
-                    "name": info.name,
-                    "group": info.group,
-                    "rows": info.n_rows,
-                    "features": info.n_features,
-                    "labels": info.n_labels,
-                    "type": info.feature_type,
-                    "bytes": info.size,
-                    "available": here[info.name],
-                    "citation": info.citation,
-                    "urls": [file.url for file in info.files],
-                }
-                for info in infos
-            ]
-        )
+        about = [
+            {"citation": info.citation, "urls": [file.url for file in info.files]} for info in infos
+        ]
+        print_json([row | more for row, more in zip(rows, about, strict=True)])
         return
-    rows = [
-        (
-            info.name,
-            info.group,
-            info.n_rows,
-            info.n_features,
-            info.n_labels,
-            info.feature_type,
-            _size(info.size),
-            "yes" if here[info.name] else "to fetch",
-        )
-        for info in infos
-    ]
-    headings = [
-        ("name", "left"),
-        ("group", "left"),
-        ("rows", "right"),
-        ("features", "right"),
-        ("labels", "right"),
-        ("type", "left"),
-        ("size", "right"),
-        ("here", "left"),
-    ]
-    print_table("Data sets", headings, rows)
+    numbers = ("rows", "features", "labels", "bytes")
+    for row in rows:
+        row["bytes"] = _size(row["bytes"])
+        row["available"] = "yes" if row["available"] else "to fetch"
+    headings = [(name, "right" if name in numbers else "left") for name in rows[0]]
+    print_table("Data sets", headings, [list(row.values()) for row in rows])
 
 
 @datasets.command(
     epilog=examples(
         "imcc datasets describe yeast",
         "imcc datasets describe my.csv --labels happy,sad --draw labels.png",
-        "imcc datasets describe my.csv",
-        "cat my.csv | imcc datasets describe - --label-prefix is_",
+        "imcc datasets describe my.csv --labels happy,sad --schema-to my.toml",
+        "cat my.csv | imcc datasets describe - --labels 'is_*'",
     )
 )
 @click.argument("inputs", metavar="[NAME_OR_FILE]...", type=DataPath(), nargs=-1)
-@reading_options
-@table_options
+@data_options
 @click.option(
     "--top",
     type=click.IntRange(min=0),
@@ -136,12 +106,12 @@ def list_(group: str, as_json: bool) -> None:
     help="Plot label frequencies and co-occurrences to a PNG, SVG or PDF file.",
 )
 @click.option(
-    "--draw-labels",
-    type=click.IntRange(min=1),
-    default=30,
-    show_default=True,
-    help="Maximum number of labels in the plot.",
+    "--schema-to",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Write what the columns of a table are to a TOML file, to edit it and use it as --schema.",
 )
+@FORCE
 @JSON
 def describe(
     inputs: tuple[str, ...],
@@ -149,39 +119,47 @@ def describe(
     columns: dict[str, Any],
     top: int,
     draw: str | None,
-    draw_labels: int,
+    schema_to: str | None,
+    force: bool,
     as_json: bool,
 ) -> None:
     """Describe a data set: a name, a file, or files to be joined (yeast by default).
 
-    For a table (CSV, TSV, Parquet), show the types of its columns and how they are encoded, and its
-    labels if they are named.  With another --nominal than onehot, a table is read as by "imcc
-    datasets convert".
+    For a table (CSV, TSV, Parquet), show the kinds of its columns and how they are encoded, and its
+    labels if they are named.
     """
     import imcc.datasets as data
 
-    if draw is None:
-        refuse_options(["draw_labels"], "--draw")
+    if schema_to is None:
+        refuse_options(["force"], "--schema-to")
     shown: dict[str, Any] = {}
     with problems_reported():
         inputs = inputs or (DEFAULT_DATASET,)
         dataset: data.Dataset | None
         if are_tables(inputs, reading):
+            if schema_to is not None:
+                check_output(schema_to, force)
             with working("reading"):
-                source, known, schema = _schema(inputs, reading, columns)
+                source = read_input(inputs, reading)
+                known = known_columns(source.table, reading, columns, need_labels=False)
+                schema = source.schema(known)
             dataset = _labels_only(source, known, schema)
             shown = {"schema": schema.to_dict(), "n_rows": source.table.num_rows}
             if draw is not None and dataset is None:
                 raise InvalidArgumentError(
                     "draw", "draws labels: name them with " + given("labels")
                 )
+            if schema_to is not None:
+                _write_schema(schema_to, schema, known)
         else:
+            if schema_to is not None:
+                raise InvalidTypeError("schema_to", "is for tables (CSV, TSV, Parquet)")
             refuse_columns(columns)
             with working("reading"):
                 dataset = load(inputs, reading)
         facts = None if dataset is None else data.describe(dataset, n_pairs=top)
         if draw is not None and dataset is not None:
-            data.draw_labels(dataset, draw, max_labels=draw_labels)
+            data.draw_labels(dataset, draw)
     if as_json:
         about = {} if facts is None else facts.to_dict()
         if shown:
@@ -194,59 +172,23 @@ def describe(
             print_schema(schema, title, known.drop)
         if facts is not None:
             _print_description(facts, top, table=bool(shown))
-    if draw is not None:
-        say(f"Drew the labels into {draw}", err=True)
+    for file in (draw, schema_to):
+        if file is not None:
+            say(f"Wrote {file}", err=True)
 
 
-@datasets.command(
-    epilog=examples(
-        "imcc datasets schema my.csv --labels happy,sad -o schema.toml",
-        "imcc datasets schema films.csv --tags genres --text plot",
+def _write_schema(path: str, schema: Schema, known: KnownColumns) -> None:
+    from imcc.tables import write_schema
+
+    write_schema(
+        schema,
+        path,
+        tags=known.tags,
+        separator=known.separator,
+        drop=known.drop,
+        unknown_labels=known.unknown_labels,
+        reading=known.reading,
     )
-)
-@click.argument("inputs", metavar="FILE...", type=DataPath(), nargs=-1, required=True)
-@reading_options
-@table_options
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(dir_okay=False),
-    metavar="FILE",
-    help="TOML file to write.  [default: print it]",
-)
-@FORCE
-@JSON
-def schema(
-    inputs: tuple[str, ...],
-    reading: dict[str, Any],
-    columns: dict[str, Any],
-    output: str | None,
-    force: bool,
-    as_json: bool,
-) -> None:
-    """Write the types of the columns of a table to a file, for editing.
-
-    Use the file with "imcc tune my.csv --schema schema.toml".
-    """
-    from imcc._utils.files import write_whole
-    from imcc.tables import schema_text
-
-    with problems_reported():
-        if not are_tables(inputs, reading):
-            raise InvalidArgumentError("inputs", "are no tables (CSV, TSV, Parquet)")
-        if output is not None:
-            check_output(output, force)
-        with working("reading"):
-            _, known, found = _schema(inputs, reading, columns)
-        text = schema_text(found, known.tags, known.separator, known.drop)
-        if output is not None:
-            write_whole(output, text.encode("utf-8"))
-    if as_json:
-        print_json({"file": output, **found.to_dict()})
-    elif output is None:
-        print_result(text)
-    else:
-        say(f"The kinds of {len(found)} columns written to {output}")
 
 
 @datasets.command(
@@ -270,7 +212,8 @@ def example(output: str, rows: int, seed: int, force: bool, as_json: bool) -> No
     Messages of customers to a company: an id, six numbers, two categories and a text, with 6 % of
     the cells missing, and six labels as columns of 0 and 1.  The same seed gives the same file.
     """
-    from imcc.tables import example_table, write_example
+    from imcc.tables import example_table
+    from imcc.tables._example import write_example
 
     with problems_reported():
         check_output(output, force)
@@ -284,32 +227,18 @@ def example(output: str, rows: int, seed: int, force: bool, as_json: bool) -> No
         say(f"{rows:,} rows written to {output}; the labels are {', '.join(labels)}")
 
 
-def _schema(
-    inputs: tuple[str, ...], reading: dict[str, Any], columns: dict[str, Any]
-) -> tuple[Input, KnownColumns, Schema]:
-    source = read_input(inputs, reading)
-    known = known_columns(source.table, reading, columns, need_labels=False)
-    return source, known, schema_of(source, known)
-
-
 def _labels_only(source: Input, known: KnownColumns, schema: Schema) -> Dataset | None:
     """Return a data set with the labels of a table and empty features."""
     import scipy.sparse as sp
 
     from imcc.datasets import Dataset
-    from imcc.tables import indicator_columns, read_tags, tag_matrix
 
-    names = list(known.labels)
-    with source.located():
-        if known.tags is not None:
-            Y, names = tag_matrix(read_tags(source.table[known.tags], known.separator))
-        elif names:
-            Y = indicator_columns(source.table, names)
-        else:
-            return None
+    if not known.label_columns:
+        return None
+    Y, names = source.labels(known)
     features = schema.features or ["none"]
     X = sp.csr_array((source.table.num_rows, len(features)))
-    return Dataset(X, Y, tuple(features), tuple(names), source.name, source=source.path)
+    return Dataset(X, Y == 1, tuple(features), tuple(names), source.name, source=source.path)
 
 
 # Facts about the features of a data set, as text and in JSON; not shown for tables.
@@ -348,15 +277,8 @@ def _print_description(facts: Description, top: int, table: bool = False) -> Non
 @datasets.command(epilog=examples("imcc datasets fetch scene enron", "imcc datasets fetch --all"))
 @click.argument("names", metavar="NAME...", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Fetch the paper's fifteen data sets.")
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    default=TIMEOUT,
-    show_default=True,
-    help="Seconds to wait for a response of a server.",
-)
 @JSON
-def fetch(names: tuple[str, ...], everything: bool, timeout: float, as_json: bool) -> None:
+def fetch(names: tuple[str, ...], everything: bool, as_json: bool) -> None:
     """Download named data sets, so that they can be loaded without a network."""
     if bool(names) == everything:
         raise click.UsageError("Give the names of data sets, or --all for the paper's fifteen.")
@@ -364,7 +286,7 @@ def fetch(names: tuple[str, ...], everything: bool, timeout: float, as_json: boo
 
     with problems_reported():
         wanted = [dataset_info(name).name for name in names or list_datasets("paper")]
-    fetched, failed = _fetch_each(wanted, timeout)
+    fetched, failed = _fetch_each(wanted)
     if as_json:
         files = {name: [str(path) for path in paths] for name, paths in fetched.items()}
         print_json({"fetched": files, "failed": failed})
@@ -379,44 +301,37 @@ def fetch(names: tuple[str, ...], everything: bool, timeout: float, as_json: boo
         )
 
 
-def _fetch_each(wanted: list[str], timeout: float) -> tuple[dict[str, list[Path]], dict[str, str]]:
+def _fetch_each(wanted: list[str]) -> tuple[dict[str, list[Path]], dict[str, str]]:
     """Fetch one data set after the other; a failure does not stop the others."""
-    from imcc.datasets import DatasetError, dataset_info, fetch_datasets
+    from imcc.datasets import DatasetError, fetch_datasets
 
     fetched: dict[str, list[Path]] = {}
     failed: dict[str, str] = {}
-    infos = [dataset_info(name) for name in wanted]
-    sizes = [max(info.size, 1) for info in infos]
     with working("fetching") as report:
         place = 0
-        seen: dict[str, float] = {}
 
         def show(file: str, done: int, total: int) -> None:
-            seen[file] = done / max(total, 1)
-            share = sum(seen.values()) / max(len(infos[place].files), len(seen))
-            so_far = sum(sizes[:place]) + share * sizes[place]
-            report(so_far, sum(sizes), f"{file}, {_size(done)}")
+            report(place + done / max(total, 1), len(wanted), f"{file}, {_size(done)}")
 
         for place, name in enumerate(wanted):
-            seen.clear()
             try:
-                fetched |= fetch_datasets(name, progress=show, timeout=timeout)
+                fetched |= fetch_datasets(name, progress=show)
             except (DatasetError, OSError, ImportError) as error:
                 failed[name] = shown_message(error)
-            report(sum(sizes[: place + 1]), sum(sizes), name)
+            report(place + 1, len(wanted), name)
     return fetched, failed
 
 
 @datasets.command(
     epilog=examples(
-        "imcc datasets convert my.arff my.parquet",
+        "imcc datasets convert my.arff my.npz",
         "imcc datasets convert train.svm test.svm all.npz",
         "imcc datasets convert yeast yeast.csv",
     )
 )
 @click.argument("inputs", metavar="IN...", type=DataPath(), nargs=-1, required=True)
 @click.argument("output", metavar="OUT", type=click.Path(dir_okay=False))
-@reading_options
+@converting_options
 @click.option(
     "--to",
     type=click.Choice(FORMATS_WRITTEN),
@@ -432,7 +347,11 @@ def convert(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Write a data set (a name, a file, or files to be joined) in another format."""
+    """Write a data set (a name, a file, or files to be joined) in another format.
+
+    Words of a table become numbers.  The options say how files are written that do not say it
+    themselves.
+    """
     from imcc.datasets import write
 
     with problems_reported(), working("converting"):

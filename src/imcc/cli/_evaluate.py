@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from imcc._utils.errors import InvalidArgumentError
-from imcc._utils.progress import part
-from imcc.cli._choices import CALIBRATIONS
 from imcc.cli._inputs import fingerprint_of, load_matching, open_saved, refuse_classes
 from imcc.cli._options import (
     IGNORE,
@@ -20,8 +18,7 @@ from imcc.cli._options import (
     QUIET,
     TRUST,
     examples,
-    reading_options,
-    refuse_options,
+    rows_options,
 )
 from imcc.cli._progress import working
 from imcc.cli._terminal import print_json, print_table, print_wide_table, problems_reported, say
@@ -34,22 +31,21 @@ MEASURES = {
 }
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from imcc.inspection import CalibrationDiagnostics, Diagnostics
+    from imcc.inspection._calibration import CalibrationDiagnostics
+    from imcc.inspection._diagnostics import Diagnostics
 
 
 @click.command(
     epilog=examples(
         "imcc evaluate model.skops test.arff",
-        "imcc evaluate model.skops test.csv --plot labels.png",
-        "imcc evaluate model.skops test.csv --draw curves.png --draw-calibration reliability.png",
+        "imcc evaluate model.skops test.csv --draw labels.png",
+        "imcc evaluate model.skops test.csv --draw-calibration reliability.png",
         "imcc evaluate model.skops yeast --json",
     )
 )
 @MODEL
 @INPUTS
-@reading_options
+@rows_options
 @click.option(
     "--top",
     type=click.IntRange(min=0),
@@ -58,40 +54,22 @@ if TYPE_CHECKING:
     help="Number of labels to list, the most frequent first.",
 )
 @click.option(
-    "--details",
-    is_flag=True,
-    help="Also list precision, recall, threshold and the best possible F1 per label.",
-)
-@click.option(
     "--resamples",
     type=click.IntRange(min=0),
     default=500,
     show_default=True,
     help="Number of bootstrap resamples for the intervals; 0: no intervals.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the bootstrap.")
 @click.option(
-    "--plot",
+    "--draw",
     metavar="FILE",
     help="Plot average precision, F1, AUC and calibration error per label, with intervals (PNG, "
     "SVG or PDF).",
 )
 @click.option(
-    "--draw",
-    metavar="FILE",
-    help="Plot precision, recall and F1 against the threshold (PNG, SVG or PDF).",
-)
-@click.option(
     "--draw-calibration",
     metavar="FILE",
-    help="Plot the calibration of the probabilities, or of the scores as probabilities; for a "
-    "calibrated model, before and after.",
-)
-@click.option(
-    "--calibration",
-    type=click.Choice(CALIBRATIONS),
-    help="How scores are converted to probabilities for that: (score + 1) / 2, or a map fitted to "
-    "the other rows.  [default: the model's own probabilities, or those its scores imply]",
+    help="Plot the calibration of a model with probabilities, before and after.",
 )
 @IGNORE
 @TRUST
@@ -102,13 +80,9 @@ def evaluate(
     inputs: tuple[str, ...],
     reading: dict[str, Any],
     top: int,
-    details: bool,
     resamples: int,
-    seed: int,
-    plot: str | None,
     draw: str | None,
     draw_calibration: str | None,
-    calibration: str | None,
     ignore_extra: bool,
     trust: tuple[str, ...],
     quiet: bool,
@@ -120,20 +94,14 @@ def evaluate(
     with probabilities also log loss, Brier score and calibration error.  These have 95 % bootstrap
     intervals, except the five metrics.  Columns of features and labels are matched by name.
     """
-    import numpy as np
-
     from imcc import inspection
     from imcc._utils.plain import to_plain
-    from imcc.calibration import decision_thresholds, label_scores
-    from imcc.metrics import evaluate as evaluate_metrics
 
-    if not as_json and draw_calibration is None:
-        refuse_options(["calibration"], "--draw-calibration and --json")
-    if not resamples:
-        refuse_options(["seed"], "the intervals that --resamples 0 leaves out")
     with problems_reported():
         model, card = open_saved(model_file, trust)
         refuse_classes(model, "evaluate")
+        if draw_calibration is not None:
+            check_probabilities(model, "draw_calibration")
         with working("reading", quiet=quiet):
             X, Y = load_matching(
                 inputs, reading, card, with_labels=True, ignore_extra=ignore_extra, model=model
@@ -145,139 +113,67 @@ def evaluate(
                 UserWarning,
                 stacklevel=1,
             )
-        names = card.label_names
-        with working("evaluating: scoring rows", quiet=quiet):
-            scores = label_scores(model, X, len(names))
-        limits = decision_thresholds(model, len(names))
-        metrics = evaluate_metrics(Y, scores)
-        # The ranking metrics depend on the scores, the Hamming loss on the decisions.
-        metrics["hamming_loss"] = evaluate_metrics(Y, scores - limits, ["hamming_loss"])[
-            "hamming_loss"
-        ]
-        with working("evaluating: intervals", quiet=quiet):
-            found = inspection.diagnose(
-                Y,
-                scores,
-                thresholds=limits,
-                label_names=names,
-                n_resamples=resamples,
-                random_state=seed,
+        with working("evaluating", quiet=quiet):
+            metrics, labels, judged = inspection.evaluate_model(
+                model, X, Y, label_names=card.label_names, n_resamples=resamples
             )
-        order = np.argsort([-label.support for label in found.labels], kind="stable")
-        with working("evaluating: probabilities", quiet=quiet):
-            judged = judge_probabilities(model, X, Y, names, resamples, seed)
-            chances = _chances(model, X, Y, scores, calibration)
-        records = inspection.reliability(Y, chances, label_names=names)
-        if plot is not None:
-            inspection.draw_diagnostics(found, plot, calibration=judged)
         if draw is not None:
-            curves = inspection.threshold_curve(Y, scores, label_names=names, max_points=400)
-            inspection.draw_threshold_curves(
-                [curves[j] for j in order], draw, thresholds=limits[order].tolist()
-            )
-        if draw_calibration is not None and judged is not None and calibration is None:
+            inspection.draw_diagnostics(labels, draw, calibration=judged)
+        if draw_calibration is not None and judged is not None:
             inspection.draw_calibration(judged, draw_calibration)
-        elif draw_calibration is not None:
-            inspection.draw_reliability([records[j] for j in order], draw_calibration)
     if as_json:
-        about = found.to_dict()
-        for label, record in zip(about["labels"], records, strict=True):
-            label["calibration"] = record.to_dict()
-        if judged is not None:
-            about["probabilities"] = judged.to_dict()
-        print_json({"model": model_file, "metrics": to_plain(metrics), "seed": seed, **about})
+        more = {} if judged is None else {"probabilities": judged.to_dict()}
+        print_json({"model": model_file, "metrics": to_plain(metrics), **labels.to_dict(), **more})
     else:
-        shown = [int(j) for j in order[:top]]
-        _print(metrics, found, shown, seed, details)
+        order = sorted(range(len(labels.labels)), key=lambda j: -labels.labels[j].support)
+        _print(metrics, labels, order[:top])
         if judged is not None:
-            print_probabilities(judged, shown)
-    for file in (plot, draw, draw_calibration):
+            print_probabilities(judged, order[:top])
+    for file in (draw, draw_calibration):
         if file is not None and not quiet:
             say(f"Drew {file}", err=True)
 
 
-def judge_probabilities(
-    model: Any, X: Any, Y: Any, names: Sequence[str], resamples: int = 500, seed: int = 0
-) -> CalibrationDiagnostics | None:
-    """Evaluate a model's probabilities, and those before calibration; None if it has none."""
-    from imcc import inspection
-    from imcc.calibration import label_probabilities
-
+def check_probabilities(model: Any, option: str) -> None:
+    """Raise an error for an option that a model without probabilities cannot have."""
     if not hasattr(model, "predict_proba"):
-        return None
-    shares = (2, 2, 1)
-    with part(0, shares, "scoring rows"):
-        chances = label_probabilities(model, X, len(names))
-    with part(1, shares, "scoring rows before calibration"):
-        before = inspection.probabilities_before_calibration(model, X, len(names))
-    with part(2, shares, "resampling"):
-        return inspection.diagnose_probabilities(
-            Y,
-            chances,
-            before=before,
-            label_names=names,
-            n_resamples=resamples,
-            random_state=seed,
-        )
-
-
-def _chances(model: Any, X: Any, Y: Any, scores: Any, method: str | None) -> Any:
-    """Return the probabilities to show, learned or not."""
-    from imcc import inspection
-
-    if method == "linear" and hasattr(model, "predict_proba"):
         raise InvalidArgumentError(
-            "calibration",
-            "linear is for least-squares scores, and this model has probabilities of its own: "
-            "leave it out",
+            option,
+            "is for models with probabilities, and this one has scores only: train it with "
+            "--calibrate, or wrap it in MultilabelCalibrator(model, cv='prefit') in Python",
         )
-    if method is not None:
-        return inspection.probabilities(scores, Y, method=method)
-    meant = inspection.score_probabilities(model, X, scores.shape[1])
-    return inspection.probabilities(scores) if meant is None else meant
 
 
 def print_probabilities(found: CalibrationDiagnostics, shown: list[int]) -> None:
     """Print the quality of probabilities: means over labels, and some labels."""
     before = found.before
-    columns = [("mean over labels", "left"), ("value", "right")]
-    rows = [[words, str(getattr(found, name))] for name, words in MEASURES.items()]
-    rows.append(["calibration error by chance", f"{found.error_by_chance:.3f}"])
-    if before is not None:
-        columns.append(("before calibration", "right"))
-        for row, name in zip(rows, MEASURES, strict=False):
-            row.append(str(getattr(before, name)))
-        rows[-1].append(f"{before.error_by_chance:.3f}")
-    title = f"Probabilities, with intervals of {found.confidence:.0%}; lower is better"
-    if math.isnan(found.log_loss.low):
-        title = "Probabilities; lower is better"
-    print_table(title, columns, rows)
-    if not shown:
-        return
     columns = [("label", "left"), ("rows", "right")]
     for words in MEASURES.values():
-        columns.append((words, "right"))
-        if before is not None:
-            columns.append(("before", "right"))
-    cells: list[list[Any]] = []
+        columns += [(words, "right")] if before is None else [(words, "right"), ("before", "right")]
+    lines: list[tuple[Any, ...]] = [("mean over labels", "", found, before)]
     for j in shown:
         label = found.labels[j]
-        line: list[Any] = [label.label, label.support]
-        for name in MEASURES:
-            line.append(getattr(label, name).text(2))
-            if before is not None:
-                line.append(f"{getattr(before.labels[j], name).value:.3f}")
-        cells.append(line)
-    print_wide_table("Probabilities of the labels", columns, cells)
+        lines.append((label.label, label.support, label, before and before.labels[j]))
+    cells = []
+    for name, support, after, earlier in lines:
+        cell = [name, support]
+        for measure in MEASURES:
+            cell.append(getattr(after, measure).text(2))
+            if earlier is not None:
+                cell.append(f"{getattr(earlier, measure).value:.3f}")
+        cells.append(cell)
+    title = (
+        "Probabilities; lower is better, and perfect ones have a calibration error of "
+        f"{found.error_by_chance:.3f} by chance"
+    )
+    print_wide_table(title, columns, cells)
 
 
 # Fewer rows with a label than these say little about it: its intervals are too short.
 _FEW = 10
 
 
-def _print(
-    metrics: dict[str, float], found: Diagnostics, shown: list[int], seed: int, details: bool
-) -> None:
+def _print(metrics: dict[str, float], found: Diagnostics, shown: list[int]) -> None:
     from imcc.metrics import METRICS
 
     rows: list[tuple[Any, ...]] = [
@@ -297,7 +193,7 @@ def _print(
     if found.n_resamples:
         title += (
             f"; in brackets intervals of {found.confidence:.0%}, by {found.n_resamples} resamples "
-            f"of the rows (seed {seed})"
+            "of the rows"
         )
     print_table(title, columns, rows)
     if not shown:
@@ -332,21 +228,6 @@ def _print(
             f"* fewer than {_FEW} rows have the label; its numbers are uncertain, and its "
             f"intervals too short: {said}\n"
         )
-    if details:
-        _print_details(labels)
-
-
-def _print_details(labels: Sequence[Any]) -> None:
-    names = ("precision", "recall", "f1", "threshold", "best_f1", "best_threshold")
-    words = ("precision", "recall", "F1", "threshold", "best F1", "at")
-    print_table(
-        "Decisions, and the best threshold on these rows",
-        [("label", "left"), ("rows", "right"), *((word, "right") for word in words)],
-        [
-            (label.label, label.support, *(_number(getattr(label, name)) for name in names))
-            for label in labels
-        ],
-    )
 
 
 def _number(value: float) -> str:

@@ -15,7 +15,7 @@ from imcc.cli._terminal import say
 
 if TYPE_CHECKING:
     from imcc.datasets import Dataset
-    from imcc.persistence import ModelCard
+    from imcc.persistence._card import ModelCard
 
 
 def load(inputs: tuple[str, ...], reading: dict[str, Any]) -> Dataset:
@@ -52,13 +52,14 @@ def load_matching(
     For a table model, or one that takes data frames, the rows are a table.
     """
     from imcc.cli._tables import are_tables, table_model, table_rows, takes_frames
-    from imcc.datasets import Coding, match_dataset, read_matching
+    from imcc.datasets._coding import Coding
+    from imcc.datasets._match import match_dataset, read_matching
 
     if model is not None:
         is_table = are_tables(inputs, reading)
         if table_model(model) is not None and not is_table:
             raise InvalidArgumentError(
-                "model", "was fitted to a table, and reads CSV, TSV and Parquet files"
+                "model", "was fitted to a table, and reads CSV, TSV, Parquet files and spreadsheets"
             )
         if is_table and (table_model(model) is not None or takes_frames(model, card)):
             X, Y, _ = table_rows(
@@ -94,7 +95,8 @@ def sources(inputs: tuple[str, ...], reading: dict[str, Any]) -> list[Any]:
 
 
 def _standard_input(reading: dict[str, Any]) -> Any:
-    from imcc.datasets import FORMATS, Content
+    from imcc.datasets._files import Content
+    from imcc.datasets._formats import FORMATS
 
     # There is no file name to determine the format: CSV unless --format is given.
     suffix = FORMATS[reading.get("format", "csv")].suffixes[0]
@@ -125,7 +127,8 @@ def shown_setting(card: ModelCard) -> dict[str, str]:
 
 def open_saved(path: str, trust: tuple[str, ...]) -> tuple[Any, ModelCard]:
     """Load a model and its card; at a terminal, the user confirms untrusted types."""
-    from imcc.persistence import ModelFile, UntrustedModelError
+    from imcc.persistence import UntrustedModelError
+    from imcc.persistence._file import ModelFile
 
     if not Path(path).exists():
         raise FileNotFoundError(f"there is no file {path}")
@@ -175,7 +178,7 @@ def check_output(path: str, force: bool) -> Path:
 def fingerprint_of(X: Any, Y: Any, card: ModelCard) -> str:
     """Return the fingerprint of rows from ``load_matching``, to compare with that of a card."""
     from imcc.datasets import Dataset
-    from imcc.tables import table_fingerprint
+    from imcc.tables._read import table_fingerprint
 
     if hasattr(X, "column_names"):  # a table
         return table_fingerprint(X)

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from imcc._utils.errors import ImccError, InvalidArgumentError, given
-from imcc._utils.progress import progress_reported_to
+from imcc._utils.text import printable
 from imcc.cli._choices import BY
-from imcc.cli._evaluate import judge_probabilities, print_probabilities
 from imcc.cli._inputs import (
     check_output,
-    load,
+    fingerprint_of,
     load_matching,
     open_saved,
-    refuse_classes,
     shown_setting,
 )
 from imcc.cli._options import (
@@ -32,30 +29,28 @@ from imcc.cli._options import (
     refuse_options,
 )
 from imcc.cli._progress import working
-from imcc.cli._row import find_row, one_row, print_report, read_rows, report_row, training_rows
-from imcc.cli._tables import (
-    are_tables,
-    print_schema,
-    table_model,
-    table_rows,
-    takes_frames,
-)
+from imcc.cli._tables import print_schema, table_model
 from imcc.cli._terminal import print_json, print_table, problems_reported, say, shown_message
 
 if TYPE_CHECKING:
-    from imcc.datasets import Dataset
-    from imcc.inspection import CalibrationDiagnostics, Explanation, Inspection, RowReport
-    from imcc.persistence import ModelCard
+    from imcc.inspection._clusters import Inspection
+    from imcc.inspection._explain import Explanation
+    from imcc.inspection._rows import RowExplanation
+    from imcc.persistence._card import ModelCard
+
+# Characters of a bar on either side, and of a cell at most.
+_HALF, _LONGEST = 10, 28
+# Columns of the nearest rows that are shown: those that matter most.
+_SHOWN_COLUMNS = 3
 
 
 @click.command(
     epilog=examples(
         "imcc inspect model.skops",
-        "imcc inspect model.skops --html model.html",
+        "imcc inspect model.skops --data train.csv --draw clusters.png",
         "imcc inspect model.skops new.csv --row 7 --data train.csv",
-        "imcc inspect model.skops train.csv --row T-0041 --label late --html row.html",
+        "imcc inspect model.skops train.csv --row T-0041 --label late --draw row.png",
         "imcc inspect model.skops new.csv --row 0 --data train.csv --by evidence",
-        "imcc inspect calibrated.skops --test test.csv --html model.html",
     )
 )
 @MODEL
@@ -66,8 +61,8 @@ if TYPE_CHECKING:
     type=DataPath(),
     multiple=True,
     metavar="NAME_OR_FILE",
-    help="Training data, for the background and the nearest rows of a row; needed for --by "
-    "evidence, and for linear models.",
+    help="Training data: for label correlations, and for the rows that a row is compared with; "
+    "needed for --by evidence.",
 )
 @reading_options
 @click.option(
@@ -76,37 +71,8 @@ if TYPE_CHECKING:
     "rows given after the model, or of --data.",
 )
 @click.option(
-    "--rows",
-    "row_inputs",
-    type=DataPath(),
-    multiple=True,
-    metavar="NAME_OR_FILE",
-    help="The same as giving the rows after the model.",
-)
-@click.option(
-    "--background",
-    "background_inputs",
-    type=DataPath(),
-    multiple=True,
-    metavar="NAME_OR_FILE",
-    help="Rows that the row is compared with.  [default: the training data if given, otherwise "
-    "the rows that contain it]",
-)
-@click.option(
-    "--test",
-    "test_inputs",
-    type=DataPath(),
-    multiple=True,
-    metavar="NAME_OR_FILE",
-    help="Rows with labels that the model was not trained on, to evaluate its probabilities; also "
-    "on the page (--html).",
-)
-@click.option(
     "--label",
-    "wanted",
-    multiple=True,
-    help="Label whose score is explained; may be repeated.  [default: the one that exceeds its "
-    "threshold the most]",
+    help="Label whose score is explained.  [default: the one that exceeds its threshold the most]",
 )
 @click.option(
     "--by",
@@ -117,56 +83,17 @@ if TYPE_CHECKING:
     "clusters, by similar rows, by features (linear models), or by members (ensembles).",
 )
 @click.option(
-    "--background-rows",
-    type=click.IntRange(min=1),
-    default=100,
-    show_default=True,
-    help="Maximum number of background rows, for --by columns.",
-)
-@click.option(
-    "--evaluations",
-    type=click.IntRange(min=1),
-    default=2**14,
-    show_default=True,
-    help="Maximum number of mixed rows that are scored, for --by columns; with more, the values "
-    "are exact for more columns.",
-)
-@click.option(
-    "--columns",
-    "max_columns",
-    type=click.IntRange(min=2),
-    default=20,
-    show_default=True,
-    help="If there are more columns, the least important ones form one group.",
-)
-@click.option(
-    "--nearest",
-    "n_nearest",
-    type=click.IntRange(min=1),
-    default=5,
-    show_default=True,
-    help="Number of nearest rows to show.",
-)
-@click.option(
-    "--seed",
-    type=int,
-    default=0,
-    show_default=True,
-    help="Random seed for --by columns and for the intervals of --test.",
-)
-@click.option(
     "--top",
     type=click.IntRange(min=1),
     default=10,
     show_default=True,
     help="Number of clusters, pairs of labels and contributions to show.",
 )
-@click.option("--html", type=click.Path(), metavar="FILE", help="Write everything to an HTML page.")
-@click.option("--draw-clusters", "clusters_file", metavar="FILE", help="Plot the soft labels.")
-@click.option("--draw-correlations", "pairs_file", metavar="FILE", help="Plot label correlations.")
-@click.option("--draw-map", "map_file", metavar="FILE", help="Plot rows and centres in a plane.")
 @click.option(
-    "--draw-columns", "columns_file", metavar="FILE", help="Plot the contributions of the columns."
+    "--draw",
+    metavar="FILE",
+    help="Plot the clusters or members of the model, or the explanation of the row (PNG, SVG or "
+    "PDF).",
 )
 @TRUST
 @FORCE
@@ -178,22 +105,10 @@ def inspect(
     data_inputs: tuple[str, ...],
     reading: dict[str, Any],
     row: str | None,
-    row_inputs: tuple[str, ...],
-    background_inputs: tuple[str, ...],
-    test_inputs: tuple[str, ...],
-    wanted: tuple[str, ...],
+    label: str | None,
     by: str,
-    background_rows: int,
-    evaluations: int,
-    max_columns: int,
-    n_nearest: int,
-    seed: int,
     top: int,
-    html: str | None,
-    clusters_file: str | None,
-    pairs_file: str | None,
-    map_file: str | None,
-    columns_file: str | None,
+    draw: str | None,
     trust: tuple[str, ...],
     force: bool,
     quiet: bool,
@@ -207,291 +122,174 @@ def inspect(
     """
     from imcc import inspection
     from imcc._utils.plain import to_plain
+    from imcc._utils.wrappers import first_with
 
-    if inputs and row_inputs:
-        raise click.UsageError("name the rows after the model, or with --rows: not both")
-    row_inputs = inputs or row_inputs
-    asked = row_inputs or background_inputs or wanted or columns_file or by != "columns"
-    if row is None and asked:
-        raise click.UsageError(
-            "rows, --background, --label, --by and --draw-columns are about one row: say which "
-            "with --row"
-        )
-    if by != "columns" and (background_inputs or columns_file):
-        raise click.UsageError("--background and --draw-columns are for --by columns")
-    if row is None or by != "columns":
-        refuse_options(
-            ["n_nearest", "background_rows", "evaluations", "max_columns"],
-            "what the columns of one row add (--row, by columns)",
-        )
-        if not test_inputs:
-            refuse_options(["seed"], "what the columns of one row add (--row), and --test")
-    if not (row_inputs or data_inputs or background_inputs or test_inputs):
+    if row is None and (inputs or label is not None or by != "columns"):
+        raise click.UsageError("rows, --label and --by are about one row: say which with --row")
+    if not (inputs or data_inputs):
         refuse_options(list(READING), "reading data, of which none are named")
-    drawn = [
-        file
-        for file in (html, clusters_file, pairs_file, map_file, columns_file)
-        if file is not None
-    ]
     with problems_reported():
-        for file in drawn:
-            check_output(file, force)
+        if draw is not None:
+            check_output(draw, force)
         model, card = open_saved(model_file, trust)
+        about: dict[str, Any] = {"file": model_file, "card": card.to_dict()}
         with working("reading the training data", quiet=quiet):
-            training = _training(data_inputs, reading, model, card)
-        found: Inspection | None = None
-        remark = ""
-        try:
-            with working("inspecting", quiet=quiet):
-                found = _inspection(model, card, training)
-        except ImccError as error:  # a model without virtual examples: only its card is shown
-            draws_them = clusters_file or pairs_file or map_file
-            needs_them = draws_them or (by != "columns" and not _has_members(model))
-            if needs_them or (html is not None and row is None):
-                raise
-            remark = shown_message(error)
-        explained: list[Explanation] = []
-        report = None
-        if row is not None and by == "columns":
-            report = _report(
-                model,
-                card,
-                training,
-                (data_inputs, row_inputs, background_inputs),
-                reading,
-                row,
-                labels=wanted,
-                n_nearest=n_nearest,
-                has_clusters=found is not None,
-                sizes={
-                    "n_background": background_rows,
-                    "max_evaluations": evaluations,
-                    "max_columns": max_columns,
-                    "random_state": seed,
-                },
-                quiet=quiet,
-            )
-        elif row is not None:
+            X, Y = _training_data(data_inputs, reading, model, card)
+        if row is not None:
             with working("explaining", quiet=quiet):
-                explained = _explanations(
-                    model, card, training, row_inputs, reading, row, wanted, by
-                )
-        judged = None
-        if test_inputs:
-            with working("judging probabilities", quiet=quiet):
-                judged = _judged(model, card, test_inputs, reading, seed)
-        if found is not None:
-            if clusters_file is not None:
-                inspection.draw_clusters(found, clusters_file)
-            if pairs_file is not None:
-                inspection.draw_correlations(found, pairs_file)
-            if map_file is not None:
-                inspection.draw_map(found, map_file)
-        if report is not None and columns_file is not None:
-            inspection.draw_columns(report.attribution, columns_file, top=top)
-        if html is not None:
-            inspection.write_page(
-                html,
-                found,
-                title=f"{card.model} on {card.data_name or 'unnamed data'}",
-                facts={"file": model_file, **_facts(card)},
-                explanations=[(f"row {row}", one) for one in explained],
-                rows=[] if report is None else [(report, wanted)],
-                calibration=judged,
-            )
-    if as_json:
-        about = card.to_dict()
-        del about["label_pairs"]
-        print_json(
-            to_plain(
-                {
-                    "file": model_file,
-                    "card": about,
-                    "inspection": None if found is None else found.to_dict(),
-                    "explanations": [one.to_dict(top) for one in explained],
-                    **({} if report is None else {"row": report.to_dict()}),
-                    **({} if judged is None else {"probabilities": judged.to_dict()}),
-                    **({"members": _members(model)} if _has_members(model) else {}),
-                }
-            )
-        )
-    else:
-        if report is None:
-            _print_model(model_file, model, card)
-        if report is None and _has_members(model):
-            _print_members(model, top)
-        elif found is None and report is None:
-            say(remark)
-        elif found is not None and report is None:
-            _print_clusters(found, top)
-            _print_correlations(found, top)
-        if judged is not None:
-            order = sorted(range(len(judged.labels)), key=lambda j: -judged.labels[j].support)
-            print_probabilities(judged, order[:top])
-        for one in explained:
-            _print_explanation(one, row, top)
-        if report is not None:
-            print_report(report, wanted, top)
-    for file in drawn if not quiet else ():
-        say(f"Wrote {file}", err=True)
+                rows = X
+                if inputs:
+                    rows, _ = load_matching(
+                        inputs, reading, card, with_labels=False, ignore_extra=True, model=model
+                    )
+                is_training = not inputs or inputs == data_inputs
+                found: Any = _explain(model, card, rows, row, X, Y, is_training, label, by)
+            if draw is not None:
+                drawn = found.columns if by == "columns" else found
+                inspection.draw_explanation(drawn, draw, label=label, top=top)
+            about["explanation"] = found.to_dict()
+            if not as_json and by == "columns":
+                _print_row(found, row, label, top, ", ".join(data_inputs or inputs), X is not None)
+            elif not as_json:
+                _print_explanation(found, row, top)
+        else:
+            ensemble = first_with(model, "members_")
+            if ensemble is not None:
+                found, about["members"] = None, ensemble.members_
+            else:
+                with working("inspecting", quiet=quiet):
+                    found = _clusters(model, card, X, Y, strict=draw is not None)
+                about["inspection"] = None if isinstance(found, str) else found.to_dict()
+            if draw is not None and ensemble is not None:
+                inspection.draw_members(model, draw)
+            elif draw is not None:
+                inspection.draw_clusters(found, draw)
+            if not as_json:
+                _print_model(model_file, model, card)
+                if ensemble is not None:
+                    _print_members(ensemble.members_, top)
+                elif isinstance(found, str):
+                    say(found)
+                else:
+                    _print_clusters(found, top)
+        if as_json:
+            print_json(to_plain(about))
+    if draw is not None and not quiet:
+        say(f"Wrote {draw}", err=True)
 
 
-def _print_model(model_file: str, model: Any, card: ModelCard) -> None:
-    print_table(model_file, [("", "left"), ("", "left")], list(_facts(card).items()))
-    if (tables := table_model(model)) is not None:
-        print_schema(tables.schema_, "The columns", tuple(tables.drop))
-
-
-def _report(
-    model: Any,
-    card: ModelCard,
-    training: Dataset | _Training | None,
-    files: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]],
-    reading: dict[str, Any],
-    row: str,
-    **options: Any,
-) -> RowReport:
-    """Explain a row by its columns; the files are training data, rows and background."""
-    data_inputs, row_inputs, background_inputs = files
-    known = training_rows(training, data_inputs)
-    if row_inputs:
-        rows = read_rows(model, card, row_inputs, reading)
-    elif known is not None:
-        rows = known
-    else:
-        raise _no_rows()
-    if known is None and rows.is_training:
-        known = rows
-    background = None
-    if background_inputs:
-        background = read_rows(model, card, background_inputs, reading)
-    return report_row(model, card, rows, known, background, row, **options)
-
-
-def _no_rows() -> InvalidArgumentError:
-    return InvalidArgumentError(
-        "row",
-        "is a row of which data? Name the file after the model (or with "
-        + given("rows")
-        + "), or pass the training data with "
-        + given("data"),
-    )
-
-
-def _judged(
-    model: Any, card: ModelCard, inputs: tuple[str, ...], reading: dict[str, Any], seed: int
-) -> CalibrationDiagnostics:
-    refuse_classes(model, "judge")
-    with progress_reported_to(None):
-        X, Y = load_matching(
-            inputs, reading, card, with_labels=True, ignore_extra=True, model=model
-        )
-    found = judge_probabilities(model, X, Y, card.label_names, seed=seed)
-    if found is None:
-        raise InvalidArgumentError(
-            "test",
-            "is for models with probabilities, and this one has scores only: train it with "
-            "--calibrate, wrap it in MultilabelCalibrator(model, cv='prefit') in Python, or "
-            "evaluate its scores with imcc evaluate",
-        )
-    return found
-
-
-@dataclass(frozen=True)
-class _Training:
-    """The training data of a model that takes tables."""
-
-    X: Any
-    Y: Any
-
-
-def _training(
+def _training_data(
     inputs: tuple[str, ...], reading: dict[str, Any], model: Any, card: ModelCard
-) -> Dataset | _Training | None:
-    if not inputs:
-        return None
-    from imcc.tables import table_fingerprint
-
-    is_table = are_tables(inputs, reading)
-    if is_table and (table_model(model) is not None or takes_frames(model, card)):
-        X, Y, source = table_rows(model, card, inputs, reading, with_labels=True, ignore_extra=True)
-        _check_fingerprint(card, table_fingerprint(source.table), source.path)
-        return _Training(X, Y)
-    if "labels" not in reading and "label_prefix" not in reading and len(inputs) == 1:
-        reading = _with_labels(inputs[0], reading, card)
-    dataset = load(inputs, reading)
-    if card.fingerprint:
-        _check_fingerprint(card, dataset.fingerprint(), dataset.source or dataset.name)
-    return dataset
-
-
-def _check_fingerprint(card: ModelCard, found: str, path: str) -> None:
+) -> tuple[Any, Any]:
     from imcc.datasets import DataFormatError
 
-    if card.fingerprint and found != card.fingerprint:
+    if not inputs:
+        return None, None
+    X, Y = load_matching(inputs, reading, card, with_labels=True, ignore_extra=True, model=model)
+    if card.fingerprint and (found := fingerprint_of(X, Y, card)) != card.fingerprint:
         raise DataFormatError(
             f"these are not the data that the model was trained on ({card.data_name}, fingerprint "
             f"{card.fingerprint[:12]}...; this is {found[:12]}...): rows, columns or their order "
             "differ",
-            path,
+            ", ".join(inputs),
         )
+    return X, Y
 
 
-def _with_labels(name: str, reading: dict[str, Any], card: ModelCard) -> dict[str, Any]:
-    """Add the label names of the card to the reading options of a table."""
-    if name.lower().endswith((".csv", ".tsv", ".csv.gz", ".tsv.gz")) or name == "-":
-        return {**reading, "labels": list(card.label_names)}
-    return reading
-
-
-def _inspection(model: Any, card: ModelCard, training: Dataset | _Training | None) -> Inspection:
+def _clusters(model: Any, card: ModelCard, X: Any, Y: Any, strict: bool) -> Inspection | str:
+    """Return the clusters of a model, or, unless ``strict``, why it has none."""
     from imcc.inspection import inspect_model
 
-    if training is not None:
-        return inspect_model(model, training.X, training.Y, label_names=card.label_names)
-    names = card.label_names or None
-    return inspect_model(model, label_names=names, together=card.together())
+    try:
+        return inspect_model(model, X, Y, label_names=card.label_names or None)
+    except ImccError as error:
+        if strict:
+            raise
+        return shown_message(error)
 
 
-def _explanations(
+def _explain(
     model: Any,
     card: ModelCard,
-    training: Dataset | _Training | None,
-    row_inputs: tuple[str, ...],
-    reading: dict[str, Any],
+    rows: Any,
     row: str,
-    labels: tuple[str, ...],
+    X: Any,
+    Y: Any,
+    is_training: bool,
+    label: str | None,
     by: str,
-) -> list[Explanation]:
+) -> RowExplanation | Explanation:
+    """Explain a row: by its columns, compared with the training data X or else with ``rows``."""
     import numpy as np
 
-    from imcc.inspection import Explainer
+    from imcc import inspection
+    from imcc.inspection._mixed import take_rows
 
-    if row_inputs:
-        X, _ = load_matching(
-            row_inputs, reading, card, with_labels=False, ignore_extra=True, model=model
+    if rows is None:
+        raise InvalidArgumentError(
+            "row",
+            "needs the data that it is a row of: name the file after the model, or pass the "
+            "training data with " + given("data"),
         )
-    elif training is not None:
-        X = training.X
-    else:
-        raise _no_rows()
-    x = one_row(X, find_row(model, X, row))
-    data = (None, None) if training is None else (training.X, training.Y)
-    explainer = Explainer(model, *data, label_names=card.label_names)
-    scores = np.atleast_2d(model.decision_function(x))[0]
-    wanted: list[Any] = list(labels) or [int(np.argmax(scores))]
-    return [explainer.explain(x, label, by) for label in wanted]
+    number = _find_row(model, rows, row)
+    x = take_rows(rows, [number])
+    names = card.label_names or None
+    if by != "columns":
+        best = int(np.argmax(np.atleast_2d(model.decision_function(x))[0]))
+        explainer = inspection.Explainer(model, X, Y, label_names=names)
+        return explainer.explain(x, best if label is None else label, by)
+    compared = rows if X is None else X
+    if compared.shape[0] < 2:
+        raise InvalidArgumentError(
+            "data", "is needed: there is only one row, and no other row to compare it with"
+        )
+    return inspection.explain_row(
+        model,
+        x,
+        compared,
+        Y,
+        names=_ids(model, compared),
+        leave_out=[number] if X is None or is_training else [],
+        label_names=names,
+        # The names of the columns of an array are in the card.
+        feature_names=None if hasattr(rows, "columns") else card.feature_names or None,
+    )
 
 
-def _facts(card: ModelCard) -> dict[str, str]:
+def _find_row(model: Any, rows: Any, row: str) -> int:
+    """Return the index of a row, given by its index or id."""
+    numbers = [i for i, value in enumerate(_ids(model, rows) or []) if str(value) == row]
+    if len(numbers) == 1:
+        return numbers[0]
+    if numbers:
+        raise InvalidArgumentError(
+            "row",
+            f"is {row!r}, the id of {len(numbers)} rows: give the number of one of them, counted "
+            f"from 0: {', '.join(map(str, numbers[:5]))}",
+        )
+    if not row.isdecimal() or int(row) >= rows.shape[0]:
+        raise InvalidArgumentError(
+            "row",
+            f"is {row!r}, but there is no row with this id or number: there are {rows.shape[0]} "
+            "rows, counted from 0",
+        )
+    return int(row)
+
+
+def _ids(model: Any, rows: Any) -> list[Any] | None:
+    """Return the ids of the rows of a table, if it has any."""
+    tables = table_model(model)
+    names = [] if tables is None else tables.schema_.of_kind("id")
+    return next((rows[name].to_pylist() for name in names if name in rows.column_names), None)
+
+
+def _print_model(model_file: str, model: Any, card: ModelCard) -> None:
     setting = ", ".join(f"{name} {value}" for name, value in shown_setting(card).items())
-    data = card.data_name or "not known"
-    if card.n_rows is not None:
-        data += f", {card.n_rows:,} rows"
-    return {
+    rows = "" if card.n_rows is None else f", {card.n_rows:,} rows"
+    facts = {
         "model": card.model,
         "setting": setting,
-        "training data": data,
+        "training data": (card.data_name or "not known") + rows,
         "fingerprint": card.fingerprint or "not known",
         "features": f"{len(card.feature_names):,}",
         "labels": f"{len(card.label_names):,}",
@@ -499,112 +297,147 @@ def _facts(card: ModelCard) -> dict[str, str]:
         **({"notes": " ".join(card.notes.splitlines())} if card.notes else {}),
         "made": f"{card.created} by imcc {card.imcc_version}",
     }
+    print_table(model_file, [("", "left"), ("", "left")], list(facts.items()))
+    if (tables := table_model(model)) is not None:
+        print_schema(tables.schema_, "The columns", tuple(tables.drop))
 
 
-def _has_members(model: Any) -> bool:
-    """Return whether a model is an ensemble, with members instead of virtual examples."""
-    from imcc._utils.wrappers import first_with
-
-    return first_with(model, "members_") is not None
-
-
-def _members(model: Any) -> list[dict[str, Any]]:
-    from imcc._utils.wrappers import first_with
-
-    layer: Any = first_with(model, "members_")
-    return list(layer.members_)
-
-
-def _print_members(model: Any, top: int) -> None:
-    members = _members(model)
+def _print_members(members: list[dict[str, Any]], top: int) -> None:
+    columns = {
+        "weight": ("weight", "right"),
+        "view": ("view", "left"),
+        "kernel": ("kernel", "left"),
+        "width_scale": ("width", "right"),
+        "penalty": ("penalty", "right"),
+        "eta": ("coupling", "right"),
+        "n_clusters": ("virtual examples", "right"),
+    }
     rows = [
-        (
-            f"{member['weight']:.3f}",
-            member["view"],
-            member["kernel"],
-            f"{member['width_scale']:g}",
-            f"{member['penalty']:.3g}",
-            f"{member['eta']:g}",
-            member["n_clusters"],
-        )
-        for member in members[:top]
+        [f"{one[key]:.3g}" if side == "right" else one[key] for key, (_, side) in columns.items()]
+        for one in members[:top]
     ]
-    print_table(
-        f"Members: {len(rows)} of {len(members)}, the heaviest first",
-        [
-            ("weight", "right"),
-            ("view", "left"),
-            ("kernel", "left"),
-            ("width", "right"),
-            ("penalty", "right"),
-            ("coupling", "right"),
-            ("virtual examples", "right"),
-        ],
-        rows,
-    )
+    title = f"Members: {len(rows)} of {len(members)}, the heaviest first"
+    print_table(title, list(columns.values()), rows)
 
 
 def _print_clusters(found: Inspection, top: int) -> None:
-    import numpy as np
-
-    shown = found.largest(top)
-    rows = []
-    for cluster in shown:
-        shares = cluster.shares
-        order = [j for j in np.argsort(-shares, kind="stable")[:4] if shares[j] > 0]
-        most = ", ".join(f"{found.label_names[j]} {shares[j]:.0%}" for j in order)
-        nearest = ", ".join(str(number) for number, _ in cluster.nearest)
-        rows.append((cluster.index, cluster.size, most or "no label", nearest or "not known"))
-    print_table(
-        f"Virtual examples: {len(shown)} of {len(found.clusters)} clusters, the largest first",
-        [("cluster", "right"), ("rows", "right"), ("carry", "left"), ("nearest rows", "left")],
-        rows,
-    )
-
-
-def _print_correlations(found: Inspection, top: int) -> None:
-    import numpy as np
-
-    pairs = found.correlations.strongest(top)
-    if not pairs:
-        return
-    title = "Label correlations, and the part that the virtual examples carry"
-    if not np.isnan(found.correlations.share):
-        title += (
-            f": {found.correlations.share:.0%} "
-            f"(clusters at random: {found.correlations.by_chance:.1%})"
+    clusters = [
+        (
+            cluster.index,
+            cluster.size,
+            found.frequent_labels(cluster, 4),
+            ", ".join(str(number) for number, _ in cluster.nearest) or "not known",
         )
-    rows = [
-        (a, b, "-" if np.isnan(total) else f"{total:+.3f}", f"{carried:+.3f}")
-        for a, b, total, carried in pairs
+        for cluster in found.largest(top)
     ]
     print_table(
-        title,
-        [("label", "left"), ("and", "left"), ("correlation", "right"), ("carried", "right")],
-        rows,
+        f"Virtual examples: {len(clusters)} of {len(found.clusters)} clusters, the largest first",
+        [("cluster", "right"), ("rows", "right"), ("carry", "left"), ("nearest rows", "left")],
+        clusters,
     )
+    correlations = found.correlations
+    known = correlations.total is not None
+    title = "Label correlations, and the part that the virtual examples carry"
+    if known:
+        title += f": {correlations.share:.0%} (clusters at random: {correlations.by_chance:.1%})"
+    rows = [
+        (first, second, f"{total:+.3f}" if known else "-", f"{carried:+.3f}")
+        for first, second, total, carried in correlations.strongest(top)
+    ]
+    headings = [("label", "left"), ("and", "left"), ("correlation", "right"), ("carried", "right")]
+    print_table(title, headings, rows)
 
 
-def _print_explanation(one: Explanation, row: str | None, top: int) -> None:
+def _print_explanation(one: Explanation, row: str, top: int) -> None:
     verdict = "predicted" if one.score >= one.threshold else "not predicted"
     parts = one.top(top)
     rows = [
         (p.name, f"{p.weight:+.4f}", f"{p.value:+.4f}", f"{p.contribution:+.4f}") for p in parts
     ]
-    count = sum(len(weights) for weights in one.weights.values()) - len(parts)
-    rest = sum(one.totals().values()) - one.constant - sum(p.contribution for p in parts)
-    if count:
-        rows.append((f"{count} others", "", "", f"{rest:+.4f}"))
-    constants = {"support": "intercept", "features": "the mean row"}
-    if one.by in constants:
-        rows.append((constants[one.by], "", "", f"{one.constant:+.4f}"))
-    elif one.by == "evidence":
+    sums = one.rest(parts)
+    if one.by == "evidence":
         totals = one.totals()
-        rows.append(("real rows together", "", "", f"{totals['row']:+.4f}"))
-        rows.append(("virtual examples together", "", "", f"{totals['center']:+.4f}"))
+        sums += [("real rows together", totals["row"])]
+        sums += [("virtual examples together", totals["center"])]
+    rows += [(name, "", "", f"{size:+.4f}") for name, size in sums]
     print_table(
         f"Row {row}, {one.label}: score {one.score:+.4f}, {verdict} (from {one.threshold:+.4f} on)"
         f"; by {one.by}",
         [("part", "left"), ("weight", "right"), ("value", "right"), ("contribution", "right")],
         rows,
     )
+
+
+def _print_row(
+    found: RowExplanation, row: str, label: str | None, top: int, path: str, is_training: bool
+) -> None:
+    """Print the explanation of a row by its columns, and the nearest rows."""
+    columns, nearest = found.columns, found.nearest
+    j = columns.index(label)
+    parts = columns.parts(j, top)
+    lines = [(p.column, p.value, p.contribution, f"{p.standard_error:.3f}") for p in parts]
+    if others := len(columns.columns) - len(parts):
+        rest = float(columns.contributions[:, j].sum()) - sum(p.contribution for p in parts)
+        lines.append((f"{others} others together", "", rest, ""))
+    reach = max((abs(size) for _, _, size, _ in lines), default=0.0)
+    verdict = "predicted" if columns.predicted(j) else "not predicted"
+    print_table(
+        f"Row {row}, {columns.label_names[j]}: {columns.scale} {columns.scores[j]:+.3f}, {verdict} "
+        f"(from {columns.thresholds[j]:+.3f} on)",
+        [("column", "left"), ("value", "left"), *((x, "right") for x in ("adds", "+/-", ""))],
+        [
+            ("background mean", "", f"{columns.baseline[j]:+.3f}", "", ""),
+            *(
+                # What rounds to zero has a plus, whichever side it is on.
+                (
+                    _short(name),
+                    _short(value),
+                    f"{round(size, 3) + 0.0:+.3f}",
+                    error,
+                    _signed_bar(size, reach),
+                )
+                for name, value, size, error in lines
+            ),
+            (f"the {columns.scale}", "", f"{columns.scores[j]:+.3f}", "", ""),
+        ],
+    )
+    source = f"{path}, {'' if is_training else 'not known to be '}the training data"
+    how = "all sets of columns"
+    if columns.n_pairs:
+        how = f"{columns.n_pairs} pairs of opposite orders of the columns per background row"
+    say(
+        f"Background: {columns.n_background:,} of {columns.n_rows:,} rows of {source}\nShapley "
+        f"values from {how}, {columns.n_evaluations:,} mixed rows; +/-: one standard error\n"
+    )
+    matter = [p.column for p in columns.parts(j) if p.column in nearest.columns][:_SHOWN_COLUMNS]
+    places = [nearest.columns.index(name) for name in matter]
+    labels = [", ".join(names) or "none" for names in nearest.labels or ()]
+    print_table(
+        f"The nearest rows of {source}",
+        [("row", "left"), ("feature distance", "right")]
+        + ([("labels", "left")] if labels else [])
+        + [(name, "left") for name in matter],
+        [
+            [name, f"{nearest.distances[i]:.3g}", *labels[i : i + 1]]
+            + [_short(nearest.values[i][k]) for k in places]
+            for i, name in enumerate(nearest.names)
+        ],
+    )
+    if left_out := len(nearest.columns) - len(places):
+        say(f"{left_out} more column(s) of these rows: --json")
+
+
+def _signed_bar(value: float, reach: float) -> str:
+    """Return a bar from the middle: to the left if negative, to the right if positive.
+
+    >>> _signed_bar(-0.5, 1.0), _signed_bar(0.4, 1.0)
+    ('     -----|          ', '          |++++      ')
+    """
+    size = round(_HALF * abs(value) / reach) if reach > 0 else 0
+    left, right = ("-" * size, "") if value < 0 else ("", "+" * size)
+    return f"{left.rjust(_HALF)}|{right.ljust(_HALF)}"
+
+
+def _short(text: str) -> str:
+    text = printable(" ".join(text.split()))
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."

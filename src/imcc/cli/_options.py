@@ -13,7 +13,8 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from imcc.cli._choices import CRITERIA, FORMATS, INDEX_BASES, NOMINAL, dataset_names
+from imcc.cli._choices import FORMATS, INDEX_BASES, NOMINAL, dataset_names
+from imcc.cli._terminal import problems_reported
 
 # The standard input where data are read, the standard output where they are written.
 STDIN = "-"
@@ -36,7 +37,7 @@ def changed_options(*names: str) -> list[str]:
     Parameters
     ----------
     *names : str
-        Names of arguments of the command that is running; ``table_tags``, not ``tags``.
+        Names of arguments of the command that is running; ``as_json``, not ``json``.
     """
     context = click.get_current_context()
     unsaid = (click.core.ParameterSource.DEFAULT, click.core.ParameterSource.DEFAULT_MAP, None)
@@ -66,40 +67,6 @@ def refuse_options(names: Sequence[str], purpose: str) -> None:
         raise click.UsageError(f"{flag} is for {purpose}, and would have no effect here")
 
 
-class Numbers(click.ParamType):
-    """Numbers with commas between them."""
-
-    name = "A,B,..."
-
-    def __init__(self, kind: Callable[[str], Any] = float) -> None:
-        self.kind = kind
-
-    def convert(self, value: Any, param: Any, context: Any) -> Any:
-        if not isinstance(value, str):
-            return value
-        try:
-            return tuple(self.kind(part) for part in value.split(","))
-        except ValueError:
-            self.fail(f"{value!r} is not numbers with commas between them", param, context)
-
-
-class Words(click.ParamType):
-    """Some of a few words, with commas between them."""
-
-    name = "A,B,..."
-
-    def __init__(self, choices: tuple[str, ...]) -> None:
-        self.choices = choices
-
-    def convert(self, value: Any, param: Any, context: Any) -> Any:
-        if not isinstance(value, str):
-            return value
-        words = tuple(value.split(","))
-        if wrong := [word for word in words if word not in self.choices]:
-            self.fail(f"{wrong[0]!r} is not one of {', '.join(self.choices)}", param, context)
-        return words
-
-
 class DataPath(click.ParamType):
     """The name of a data set, or a file; a shell completes both."""
 
@@ -112,15 +79,17 @@ class DataPath(click.ParamType):
 
 
 class _Labels(click.ParamType):
-    """An XML file, a number of columns, or names with commas between them."""
+    """Names with commas between them, a prefix with a star, a number of columns, or an XML file."""
 
-    name = "XML|COUNT|NAMES"
+    name = "NAMES|PREFIX*|COUNT|XML"
 
     def convert(self, value: Any, _param: Any, _context: Any) -> Any:
         if not isinstance(value, str):
             return value
         if value.removeprefix("-").isdecimal():
             return int(value)
+        if value.endswith("*"):
+            return value
         if ".xml" in value.lower() or Path(value).is_file():
             return Path(value)
         return value.split(",")
@@ -138,17 +107,23 @@ class _Pair(click.ParamType):
         return parts
 
 
+_LABELS = click.option(
+    "--labels",
+    type=_Labels(),
+    help="Label columns: names (a,b,c), a prefix of names (is_*), a number (the first columns; the "
+    "last if negative) or an XML file of MULAN.",
+)
+_SCHEMA = click.option(
+    "--schema",
+    type=click.Path(),
+    metavar="FILE",
+    help="File about a table, as written by 'imcc datasets describe --schema-to': kinds of the "
+    "columns, forms of dates, missing values, delimiter, encoding.",
+)
+
 # How to read a file: the arguments of imcc.datasets.read, and the options that give them.
-READING: dict[str, Callable[..., Any]] = {
-    "labels": click.option(
-        "--labels",
-        type=_Labels(),
-        help="Label columns: an XML file of MULAN, a number (the first columns; the last if "
-        "negative) or names, a,b,c.",
-    ),
-    "label_prefix": click.option(
-        "--label-prefix", help="Prefix of the names of the label columns."
-    ),
+CONVERTING: dict[str, Callable[..., Any]] = {
+    "labels": _LABELS,
     "format": click.option(
         "--format",
         type=click.Choice(FORMATS),
@@ -201,73 +176,94 @@ READING: dict[str, Callable[..., Any]] = {
     ),
 }
 
+# What neither a file nor a model can say about data: in `imcc inspect`, and in commands that begin
+# with the data.
+READING: dict[str, Callable[..., Any]] = {"labels": _LABELS, "schema": _SCHEMA}
+_COLUMNS: dict[str, Callable[..., Any]] = {
+    "tags": click.option(
+        "--tags",
+        metavar="COLUMN",
+        help="Column of a table that lists the labels of a row: news|sport, or a JSON list.",
+    ),
+    "schema": _SCHEMA,
+    "drop": click.option(
+        "--drop",
+        multiple=True,
+        metavar="COLUMN",
+        help="Do not use this column of a table; may be repeated.",
+    ),
+    "unknown_labels": click.option(
+        "--unknown-labels",
+        is_flag=True,
+        default=None,
+        help="Empty cells in label columns are labels that are not known, not an error.",
+    ),
+}
 
-def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options for reading files; those that are changed are passed as ``reading``."""
+
+def _with_options(
+    command: Callable[..., Any], options: dict[str, Callable[..., Any]]
+) -> Callable[..., Any]:
+    """Add options to a command; those that are changed are passed as ``reading``.
+
+    Those of columns are passed as ``columns``, if the command has them all.
+    """
 
     @functools.wraps(command)
     def collecting(**arguments: Any) -> Any:
-        every = {name: arguments.pop(name) for name in READING}
-        every["variables"] = list(every["variables"])
+        every = {name: arguments.pop(name) for name in options}
         reading = {name: value for name, value in every.items() if changed_options(name)}
-        return command(reading=reading, **arguments)
+        if options.keys() >= _COLUMNS.keys():
+            arguments["columns"] = {name: reading[name] for name in _COLUMNS if name in reading}
+        if "variables" in reading:
+            reading["variables"] = list(reading["variables"])
+        if isinstance(reading.get("labels"), str):
+            reading["label_prefix"] = reading.pop("labels").removesuffix("*")
+        said = _said_by_schema(reading["schema"]) if "schema" in reading else {}
+        rest = {name: value for name, value in reading.items() if name not in _COLUMNS}
+        return command(reading=rest | said, **arguments)
 
-    for option in reversed(READING.values()):
+    for option in reversed(options.values()):
         collecting = option(collecting)
     return collecting
+
+
+def _said_by_schema(path: str) -> dict[str, Any]:
+    """Return what a schema file says about reading a file."""
+    from imcc.tables import read_schema
+
+    with problems_reported():
+        known = read_schema(path)
+    return known.reading
+
+
+def converting_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add all options for reading files, passed as ``reading``."""
+    return _with_options(command, CONVERTING)
+
+
+def data_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of commands that begin with data, passed as ``reading`` and ``columns``."""
+    return _with_options(command, {"labels": _LABELS, **_COLUMNS})
+
+
+def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of a command that reads training data for a model, passed as ``reading``."""
+    return _with_options(command, READING)
+
+
+def rows_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the option of commands that read rows for a model, passed as ``reading``."""
+    return _with_options(command, {"schema": _SCHEMA})
 
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 QUIET = click.option("-q", "--quiet", is_flag=True, help="Print neither progress nor remarks.")
 FORCE = click.option("--force", is_flag=True, help="Overwrite a file that already exists.")
-RAW_CSV = click.option(
-    "--raw-csv",
-    is_flag=True,
-    help="Write names to CSV unchanged. By default, a name that a spreadsheet would interpret as a "
-    "formula is prefixed with an apostrophe.",
-)
 
 # Of the commands that read data.
 INPUTS = click.argument(
     "inputs", metavar="NAME_OR_FILE...", type=DataPath(), nargs=-1, required=True
-)
-
-# Of the commands that make models.
-OUTPUT = click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=click.Path(),
-    metavar="FILE",
-    help="Model file to write (.skops).",
-)
-SEED = click.option(
-    "--seed", type=int, default=0, show_default=True, help="Seed for clusterings and folds."
-)
-SCALE = click.option(
-    "--scale", is_flag=True, help="Standardise every feature to mean 0 and standard deviation 1."
-)
-FILL = click.option(
-    "--fill-missing", is_flag=True, help="Replace missing values by the mean of their column."
-)
-THRESHOLDS = click.option(
-    "--thresholds",
-    type=click.Choice((*CRITERIA, "none")),
-    help="Choose the threshold of each label by cross-validation to optimise this criterion; none "
-    "means score 0 or probability 1/2.  [default: none, but f1 for 'imcc tune' of a table, with "
-    "the held-out scores of the ensemble]",
-)
-CALIBRATE = click.option(
-    "--calibrate",
-    is_flag=True,
-    help="Calibrate the model: fit probabilities to the scores of held-out folds.",
-)
-FOLDS = click.option(
-    "--folds",
-    type=click.IntRange(min=2),
-    default=5,
-    show_default=True,
-    help="Number of cross-validation folds.",
 )
 
 # Of the commands that use models.
@@ -287,18 +283,4 @@ IGNORE = click.option(
 CONTROL = click.option(
     "--control",
     help="Method that the others are compared with.  [default: imcc, if it is among them]",
-)
-ALPHA = click.option(
-    "--alpha",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.05,
-    show_default=True,
-    help="Significance level.",
-)
-ROPE = click.option(
-    "--rope",
-    type=click.FloatRange(0),
-    default=0.01,
-    show_default=True,
-    help="Differences up to this size are negligible in practice, in units of the metric.",
 )

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
-from imcc.cli._options import refuse_options
 from imcc.cli._progress import shown_progress
 from imcc.cli._terminal import problems_reported, say
 
@@ -63,12 +62,6 @@ _RUNNING = (
         "the packages allowed here or by the file that is run.",
     ),
     click.option(
-        "--isolate/--no-isolate",
-        default=None,
-        help="Compute each task in a separate process, so that crashes do not stop the run.  "
-        "[default: if a method is not from imcc]",
-    ),
-    click.option(
         "--timeout",
         type=Duration(),
         help="Stop a task that takes longer, such as 30min; it counts as failed.",
@@ -77,18 +70,13 @@ _RUNNING = (
         "--for",
         "budget",
         type=Duration(),
-        help="Stop after this time, such as 2h.  Remaining tasks can be resumed; the exit code is "
+        help="Stop after this time, such as 2h.  The same command continues; the exit code is "
         f"{OUT_OF_TIME}.",
     ),
     click.option(
         "--device",
         metavar="NAME",
         help="Device for methods that support it, such as cuda.  [default: NumPy on the CPU]",
-    ),
-    click.option(
-        "--dask",
-        metavar="ADDRESS",
-        help='Compute on a Dask cluster, given by the address of its scheduler, or "local".',
     ),
     click.option("--quiet", is_flag=True, help="Print nothing until the end."),
     click.option(
@@ -112,21 +100,17 @@ def run_shown(
     path: Path,
     *,
     jobs: int,
-    threads: int | None,
-    dask: str | None,
-    device: str | None,
-    allow: tuple[str, ...],
-    isolate: bool | None,
-    timeout: float | None,
-    budget: float | None,
     quiet: bool,
-    as_json: bool,
+    as_json: bool = False,
+    threads: int | None = None,
+    device: str | None = None,
+    allow: tuple[str, ...] = (),
+    timeout: float | None = None,
+    budget: float | None = None,
 ) -> Summary:
     """Run an experiment and show its progress; Ctrl-C ends it and shows how to continue."""
     from imcc.experiment import run
 
-    if dask is not None:
-        refuse_options(["jobs"], "processes on this machine, not for --dask")
     try:
         with (
             problems_reported(),
@@ -137,17 +121,15 @@ def run_shown(
                 wanted,
                 path,
                 n_jobs=jobs,
-                dask=dask,
                 threads=threads,
                 device=device,
                 allow=allow,
-                isolate=isolate,
                 timeout=timeout,
                 budget=budget,
                 progress=progress,
             )
     except KeyboardInterrupt:
-        say(f"Stopped. Go on with: imcc experiment resume {path}", err=True)
+        say(f"Stopped. Go on with: imcc experiment run {path}", err=True)
         raise SystemExit(INTERRUPTED) from None
 
 
@@ -156,7 +138,7 @@ def stopped_in_time(summary: Summary, path: Path) -> None:
     if summary.n_out_of_time:
         say(
             f"The time is over; {summary.n_out_of_time} tasks are left. Go on with: imcc "
-            f"experiment resume {path}",
+            f"experiment run {path}",
             err=True,
         )
         raise SystemExit(OUT_OF_TIME)

@@ -142,40 +142,70 @@ _OPTIONS = {
     "cv": "folds",
     "max_columns": "columns",
     "max_evaluations": "evaluations",
-    "missing_words": "missing",
     "n_background": "background-rows",
-    "n_clusters": "clusters",
     "n_jobs": "jobs",
     "overwrite": "force",
     "random_state": "seed",
     "refit": "metric",
     "trusted": "trust",
 }
+# Arguments that a schema file has, and their names in it.
+_IN_SCHEMA: dict[str, str] = {
+    **{name: name for name in ("delimiter", "encoding", "header", "member", "separator")},
+    "missing_words": "missing",
+}
 
 
-def _column_options(argument: Argument) -> str | None:
-    """Return arguments about columns as options, one per column or word."""
-    value = argument.value
-    if argument.name == "kinds" and isinstance(value, dict):
-        pairs = [(kind.replace("/", "-"), [name]) for name, kind in value.items()]
-    elif argument.name == "date_formats" and isinstance(value, dict):
-        pairs = [("date-format", [name, layout]) for name, layout in value.items()]
-    elif argument.name in ("missing_words", "drop") and isinstance(value, list):
-        pairs = [(argument.name.removesuffix("_words"), [word]) for word in value]
+def _in_schema(argument: Argument) -> str | None:
+    """Return an argument as lines of a schema file, or None if such files do not have it."""
+    name, value = argument.name, argument.value
+    if name == "kinds" and isinstance(value, dict):
+        lines = [f"{_quoted(column)} = {_quoted(kind)}" for column, kind in value.items()]
+    elif name == "date_formats" and isinstance(value, dict):
+        lines = [
+            f'{_quoted(column)} = {{ kind = "date", format = {_quoted(layout)} }}'
+            for column, layout in value.items()
+        ]
+    elif name in _IN_SCHEMA:
+        return f"{_IN_SCHEMA[name]} = {'...' if value is None else _quoted(value)}"
     else:
         return None
-    return " ".join(f"--{option} {shlex.join(words)}" for option, words in pairs)
+    return "[columns] " + ", ".join(lines)
+
+
+def _quoted(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def as_option(argument: Argument) -> str:
-    """Return an argument as an option of the running command, or as in Python if it has none."""
+    """Return an argument as typed at the command line, or as in Python if that is not possible.
+
+    It is an option of the running command, a line of its schema file, or an option of ``imcc
+    datasets convert``.
+    """
     context = click.get_current_context(silent=True)
-    if context is not None and any(p.name == "table_drop" for p in context.command.params):
-        columns = _column_options(argument)
-        if columns is not None:
-            return columns
+    if context is None:
+        return str(argument)
+    if argument.name == "label_prefix":
+        prefix = argument.value or "PREFIX"
+        argument = Argument("labels", None, f"'{prefix}*'", argument.is_subject)
+    option = _as_flag(argument, context.command)
+    if option is not None or argument.is_subject:
+        return option or str(argument)
+    if any(parameter.name == "schema" for parameter in context.command.params):
+        lines = _in_schema(argument)
+        if lines is not None:
+            return f"{lines} in the file of --schema"
+    from imcc.cli._datasets import convert
+
+    option = _as_flag(argument, convert)
+    return str(argument) if option is None else f"'imcc datasets convert ... {option}'"
+
+
+def _as_flag(argument: Argument, command: click.Command) -> str | None:
+    """Return an argument as an option of a command; None if it has no such option."""
     names = {argument.name, _OPTIONS.get(argument.name, argument.name)}
-    for option in context.command.params if context is not None else ():
+    for option in command.params:
         if not isinstance(option, click.Option):
             continue
         flags = [*option.opts, *option.secondary_opts]
@@ -187,12 +217,13 @@ def as_option(argument: Argument) -> str:
         if option.is_flag:
             negative = argument.value is False and option.secondary_opts
             return option.secondary_opts[0] if negative else flag
+        if argument.text is not None:
+            return f"{flag} {argument.text}"
         value = argument.value
         if isinstance(value, (list, tuple)):
             value = ",".join(map(str, value))
-        shown = argument.text if argument.text is not None else value
-        return flag if shown is None else f"{flag} {shown}"
-    return str(argument)
+        return flag if value is None else f"{flag} {shlex.quote(str(value))}"
+    return None
 
 
 def shown_message(error: BaseException) -> str:

@@ -163,9 +163,10 @@ def compare(
     missing : {"raise", "drop"}, default="raise"
         What to do if a method lacks runs that another method has on the same data set: raise an
         error that lists them, or compare the methods with runs on all data sets on the repetitions
-        that all of them have.  If no two methods have all data sets, those that at least half of
-        the methods lack are left out, or else those that any method lacks.  ``left_out`` of the
-        result lists what was left out.
+        that all of them have; with a control, on the data sets and repetitions of the control.  If
+        no two methods have all data sets, those that at least half of the methods lack are left
+        out, or else those that any method lacks.  ``left_out`` of the result lists what was left
+        out.
     test_size : float, default=None
         Fraction of the rows in each test set.  The random splits of a data set overlap, so a plain
         t test finds too many differences.  If given, ``significant_wins`` uses Nadeau and Bengio's
@@ -217,7 +218,7 @@ def compare(
         )
     left_out: tuple[tuple[str, str], ...] = ()
     if missing == "drop":
-        table, left_out = drop_missing(table)
+        table, left_out = drop_missing(table, control)
     else:
         check_complete(table)
     if control is not None and control not in table.methods:

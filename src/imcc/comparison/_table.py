@@ -74,10 +74,8 @@ class ScoreTable:
         *,
         metric: str,
         greater_is_better: bool | None = None,
-        datasets: Sequence[str] | None = None,
-        methods: Sequence[str] | None = None,
     ) -> ScoreTable:
-        """Create a table from single runs.
+        """Create a table from single runs, in the order in which data sets and methods occur.
 
         Parameters
         ----------
@@ -88,10 +86,6 @@ class ScoreTable:
         greater_is_better : bool, default=None
             Whether larger values are better; required unless the metric is one of
             :data:`imcc.metrics.METRICS`.
-        datasets, methods : sequence of str, default=None
-            Data sets and methods of the table, in this order.  Those without runs have NaN; runs of
-            other data sets or methods are an error.  By default, those of the records, in the order
-            of their first occurrence.
 
         Returns
         -------
@@ -105,8 +99,8 @@ class ScoreTable:
                 )
             greater_is_better = METRICS[metric].greater_is_better
         runs = list(records)
-        rows = _index("datasets", datasets, [run[0] for run in runs])
-        columns = _index("methods", methods, [run[1] for run in runs])
+        rows = {name: i for i, name in enumerate(dict.fromkeys(run[0] for run in runs))}
+        columns = {name: i for i, name in enumerate(dict.fromkeys(run[1] for run in runs))}
         layers = {r: i for i, r in enumerate(sorted({run[2] for run in runs}))}
         values = np.full((len(rows), len(columns), len(layers)), np.nan)
         seen: set[tuple[str, str, Hashable]] = set()
@@ -253,7 +247,9 @@ def check_complete(table: ScoreTable) -> None:
         raise MissingRunsError(cells, table.metric)
 
 
-def drop_missing(table: ScoreTable) -> tuple[ScoreTable, tuple[tuple[str, str], ...]]:
+def drop_missing(
+    table: ScoreTable, control: str | None = None
+) -> tuple[ScoreTable, tuple[tuple[str, str], ...]]:
     """Return the methods that can be compared, on their common runs, and what was left out.
 
     These are the methods with runs on all data sets.  A method that lacks data sets does not remove
@@ -266,6 +262,9 @@ def drop_missing(table: ScoreTable) -> tuple[ScoreTable, tuple[tuple[str, str], 
     ----------
     table : ScoreTable
         The scores.
+    control : str, default=None
+        A method to compare the others with: only its runs, and those of the others on the same
+        splits, are compared.
 
     Returns
     -------
@@ -274,6 +273,11 @@ def drop_missing(table: ScoreTable) -> tuple[ScoreTable, tuple[tuple[str, str], 
     left_out : tuple of (str, str)
         Names of methods and data sets that were left out, and why.
     """
+    whole = table
+    if control is not None:
+        has = ~np.isnan(table.select(methods=[control]).values)
+        kept = [d for d, any_ in zip(table.datasets, has.any(axis=(1, 2)), strict=True) if any_]
+        table = replace(table, values=np.where(has, table.values, np.nan)).select(datasets=kept)
     have = table.counts > 0
     begun = have.any(axis=1)
     enough = have.sum(axis=0) >= few_datasets(int(begun.sum()))
@@ -291,9 +295,12 @@ def drop_missing(table: ScoreTable) -> tuple[ScoreTable, tuple[tuple[str, str], 
         if method not in part.methods:
             where = f"runs on {n} of {begun.sum()} data sets" if n else "no runs"
             left_out.append((method, where))
-    why = "no repetition that all of the ranked methods have"
-    left_out += [(dataset, why) for dataset in table.datasets if dataset not in part.datasets]
-    n_all = int(table.select(part.datasets, part.methods).counts.sum())
+    for dataset in whole.datasets:
+        if dataset not in table.datasets:
+            left_out.append((dataset, f"no runs of {control}"))
+        elif dataset not in part.datasets:
+            left_out.append((dataset, "no repetition that all of the ranked methods have"))
+    n_all = int(whole.select(part.datasets, part.methods).counts.sum())
     lost = n_all - int(part.counts.sum())
     if lost:
         name = "1 run" if lost == 1 else f"{lost} runs"
@@ -314,14 +321,6 @@ def _names(argument: str, names: Any) -> tuple[str, ...]:
     if twice:
         raise ValueError(f"{argument} must be unique, got duplicates: {', '.join(twice)}")
     return names
-
-
-def _index(argument: str, wanted: Sequence[str] | None, used: list[str]) -> dict[str, int]:
-    names = dict.fromkeys(used if wanted is None else _names(argument, wanted))
-    unknown = [name for name in used if name not in names]
-    if unknown:
-        raise ValueError(f"records has runs of {unknown[0]!r}, which is not among {argument}")
-    return {name: i for i, name in enumerate(names)}
 
 
 def _positions(argument: str, wanted: Sequence[str] | None, known: tuple[str, ...]) -> list[int]:

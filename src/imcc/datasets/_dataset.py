@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import html
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -239,23 +238,6 @@ class Dataset:
             f"{_many(self.n_features, 'feature')} ({storage}), {_many(self.n_labels, 'label')}, "
             f"{self.cardinality:.3f} labels per row"
         )
-
-    def _repr_html_(self) -> str:
-        """Return a table for notebooks."""
-        facts = [
-            ("rows", self.n_rows),
-            ("features", f"{self.n_features} ({'sparse' if self.is_sparse else 'dense'})"),
-            ("labels", self.n_labels),
-            ("labels per row", f"{self.cardinality:.3f}"),
-            ("label density", f"{self.density:.3f}"),
-            ("distinct label sets", self.n_label_sets),
-            ("label names", listed(self.label_names, limit=8)),
-            ("source", self.source),
-        ]
-        rows = "".join(
-            f"<tr><th>{name}</th><td>{html.escape(str(value))}</td></tr>" for name, value in facts
-        )
-        return f"<table><caption>{html.escape(self.name)}</caption>{rows}</table>"
 
 
 def concatenate(datasets: Sequence[Dataset], name: str | None = None) -> Dataset:

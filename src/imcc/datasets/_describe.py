@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -139,13 +138,6 @@ class Description:
             for pair in self.co_occurrences
         ]
         return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        """Return a table for notebooks."""
-        rows = "".join(
-            f"<tr><th>{name}</th><td>{html.escape(value)}</td></tr>" for name, value in self.facts()
-        )
-        return f"<table><caption>{html.escape(self.name)}</caption>{rows}</table>"
 
 
 def _counted(names: tuple[str, ...]) -> str:

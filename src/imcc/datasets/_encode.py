@@ -8,47 +8,61 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from imcc._utils.cells import (
-    label_values,
-    mostly_distinct,
-    numbers_are_keys,
-    truth,
-    words_are_keys,
-    yes_no_words,
-)
+from imcc._utils.cells import label_values, yes_no_words
 from imcc._utils.errors import InvalidArgumentError, InvalidTypeError, given, named
 from imcc._utils.validation import check_choice
 from imcc.datasets._coding import Coding, is_identity
 from imcc.datasets._dataset import LABEL_DTYPE, Dataset
-from imcc.datasets._errors import listed, repeated, warn_user
-from imcc.datasets._table import Attribute, Table, find_columns, move_codes
-from imcc.datasets._text import plain_float
+from imcc.datasets._errors import DataFormatError, listed, repeated, warn_user
+from imcc.datasets._table import Attribute, Table, move_codes
 
 #: How to encode a nominal attribute with more than two values.
-NOMINAL = ("onehot", "ordinal", "error")
+NOMINAL = ("onehot", "ordinal")
 
 # A column of words with a different value in every row is no feature, unless there are so few rows
 # that this may be a coincidence.
 _MOST_ORDINARY_VALUES = 5
 
 
-def count_columns(table: Table, count: int, what: str) -> list[int]:
+def count_columns(names: Sequence[str], count: int, what: str, path: str) -> list[int]:
     """Return the first ``count`` columns, or the last ones of a negative count."""
-    width = len(table.attributes)
+    width = len(names)
     if count == 0 or abs(count) >= width:
-        raise table.error(
+        raise DataFormatError(
             f"{what} requests {abs(count)} label(s), but the file has {width} columns, and at "
-            "least one of them must be a feature and one a label"
+            "least one of them must be a feature and one a label",
+            path,
         )
     return list(range(count)) if count > 0 else list(range(width + count, width))
 
 
+def find_columns(names: Sequence[str], wanted: Sequence[str], what: str, path: str) -> list[int]:
+    """Return the positions of the columns with these names, in the order of the names."""
+    known = set(names)
+    if absent := [name for name in wanted if name not in known]:
+        raise DataFormatError(
+            f"{what} contains {len(absent)} label(s) that are not columns of the file: "
+            f"{listed(absent)}; the columns are {listed(names)}",
+            path,
+        )
+    twice = set(repeated(names))
+    if ambiguous := [name for name in wanted if name in twice]:
+        raise DataFormatError(
+            f"several columns have the name of a label: {listed(ambiguous)}", path
+        )
+    positions = {name: position for position, name in enumerate(names)}
+    return [positions[name] for name in wanted]
+
+
 def choose_labels(
-    table: Table, labels: int | Sequence[str] | None, label_prefix: str | None
+    names: Sequence[str],
+    labels: int | Sequence[str] | None,
+    label_prefix: str | None,
+    path: str,
 ) -> list[int]:
     """Return the positions of the label columns that the user selected."""
     if labels is None and label_prefix is None:
-        raise table.error(
+        raise DataFormatError(
             "the file does not say which columns are labels; specify them with "
             + given("labels", text="NAMES")
             + ", "
@@ -56,34 +70,34 @@ def choose_labels(
             + " (the first k columns), "
             + given("labels", text="-k")
             + " (the last k) or "
-            + given("label_prefix")
+            + given("label_prefix"),
+            path,
         )
     if labels is not None and label_prefix is not None:
         raise InvalidArgumentError(
             "labels", "and " + named("label_prefix") + " cannot both be passed: use one of them"
         )
     if label_prefix is not None:
-        found = [i for i, name in enumerate(table.names) if name.startswith(label_prefix)]
-        if not found or len(found) == len(table.names):
+        found = [i for i, name in enumerate(names) if name.startswith(label_prefix)]
+        if not found or len(found) == len(names):
             which = "every column" if found else "no column"
-            raise table.error(
+            raise DataFormatError(
                 f"{which} has a name that starts with "
                 + given("label_prefix", label_prefix)
-                + f"; the columns are {listed(table.names)}"
+                + f"; the columns are {listed(names)}",
+                path,
             )
         return found
     if isinstance(labels, (int, np.integer)) and not isinstance(labels, bool):
-        return count_columns(table, int(labels), f"labels={labels}")
+        return count_columns(names, int(labels), f"labels={labels}", path)
     if isinstance(labels, (str, bool)) or not isinstance(labels, Sequence):
         raise InvalidTypeError("labels", f"must be a list of names or a count, got {labels!r}")
     if not labels:
         raise InvalidArgumentError("labels", "is empty: at least one label is needed")
-    return find_columns(table, labels, "labels=")
+    return find_columns(names, labels, "labels=", path)
 
 
-def to_dataset(
-    table: Table, labels: Sequence[int], nominal: str, name: str, *, find_keys: bool = False
-) -> Dataset:
+def to_dataset(table: Table, labels: Sequence[int], nominal: str, name: str) -> Dataset:
     """Convert a table to a data set.
 
     Parameters
@@ -92,92 +106,64 @@ def to_dataset(
         The columns of the file.
     labels : sequence of int
         Positions of the label columns, in the order of the labels.
-    nominal : {"onehot", "ordinal", "error"}
+    nominal : {"onehot", "ordinal"}
         How to encode columns of words with more than two values.
     name : str
         Name of the data set.
-    find_keys : bool, default=False
-        Whether the file says nothing about its columns, so that those that look like keys of rows
-        are dropped.
     """
-    check_choice("nominal", nominal, NOMINAL)
-    if table.values.shape[0] == 0:
-        raise table.error("the file has no rows")
     label_names = [table.attributes[i].name for i in labels]
     if twice := repeated(label_names):
         raise table.error(f"label names must be unique; repeated: {listed(twice)}")
     Y = label_columns(table, labels)
     taken = set(labels)
     rest = [c for c in range(len(table.names)) if c not in taken]
-    _check_mixed(table, rest)
-    dropped = {c for c in rest if _all_differ(table, c) or (find_keys and _are_keys(table, c))}
-    X, feature_names = _features(table, rest, dropped, nominal)
-    coding = _coding(table, rest, dropped, nominal)
+    X, feature_names, coding = encode_features(table, rest, nominal)
     return Dataset(X, Y, tuple(feature_names), tuple(label_names), name, table.path, coding)
 
 
-def _check_mixed(table: Table, columns: list[int]) -> None:
-    """Warn about numeric columns that are read as words because of a few cells ("1,2", "12 kg").
+def encode_features(
+    table: Table, columns: Sequence[int], nominal: str = "onehot"
+) -> tuple[Any, list[str], Coding | None]:
+    """Return columns of a table as numbers, the names of the features, and their encoding.
 
-    It is an error if such a column would be dropped, because all its values are different.
+    Columns of words that are different in every row are left out, with a warning.
     """
-    for column in columns:
-        attribute = table.attributes[column]
-        if attribute.kind != "words":
-            continue
-        words = [word for word in attribute.categories if not _is_number(word)]
-        n_numbers = len(attribute.categories) - len(words)
-        if not n_numbers or all(truth(word) is not None for word in attribute.categories):
-            continue
-        codes = table.column(column)
-        odd = [code for code, word in enumerate(attribute.categories) if not _is_number(word)]
-        rows = np.flatnonzero(np.isin(codes, odd))
-        found = (
-            f"the column {attribute.name!r} contains numbers, except in {len(rows)} row(s), the "
-            f"first of which has {attribute.categories[int(codes[rows[0]])]!r}"
-        )
-        advice = "write numbers there, or leave the cell empty if the value is missing"
-        if n_numbers > len(words) and _all_differ(table, column):
-            raise table.error(
-                f"{found}: read as words, it would be dropped, because all values are different; "
-                f"{advice}, or remove the column from the file",
-                int(rows[0]),
-            )
+    check_choice("nominal", nominal, NOMINAL)
+    if dropped := [c for c in columns if _all_differ(table, c)]:
         warn_user(
-            f"{table.error(found, int(rows[0]))}: the column is read as words, {len(words)} of "
-            f"which are not numbers. If it should be numeric, {advice}"
+            f"{table.path}: dropped {listed(table.names[c] for c in dropped)}, because words that "
+            "are different in every row are not features"
         )
-
-
-def _is_number(word: str) -> bool:
-    try:
-        plain_float(word)
-    except ValueError:
-        return False
-    return True
-
-
-def _coding(table: Table, columns: list[int], dropped: set[int], nominal: str) -> Coding | None:
-    """Return the encoding of the words of the feature columns."""
+        columns = [c for c in columns if c not in dropped]
+    if not columns:
+        raise table.error("the file has no features: every column is a label or names rows")
+    attributes = [table.attributes[c] for c in columns]
     codes: dict[str, dict[str, float]] = {}
     indicators: dict[str, tuple[str, str]] = {}
-    left_out = []
-    for column in columns:
-        attribute = table.attributes[column]
-        if column in dropped:
-            left_out.append(attribute.name)
-        elif attribute.kind == "numeric":
+    moves: dict[int, np.ndarray] = {}
+    for i, attribute in enumerate(attributes):
+        name, words = attribute.name, attribute.categories
+        if attribute.kind == "numeric":
             continue
-        elif _is_plain(attribute) or nominal == "ordinal":
-            code = dict(zip(attribute.categories, _numbers(attribute).tolist(), strict=True))
-            if not is_identity(code):
-                codes[attribute.name] = code
-        else:
-            for word in attribute.categories:
-                indicators[f"{attribute.name}={word}"] = (attribute.name, word)
-    if not (codes or indicators or left_out):
-        return None
-    return Coding(codes, indicators, tuple(left_out))
+        if nominal == "onehot" and not _is_plain(attribute):
+            indicators |= {f"{name}={word}": (name, word) for word in words}
+            continue
+        numbers = _numbers(attribute)
+        if not is_identity(code := dict(zip(words, numbers.tolist(), strict=True))):
+            codes[name] = code
+        if (numbers != np.arange(len(numbers))).any():
+            moves[i] = numbers
+    if sp.issparse(table.values):
+        # Omitted entries of sparse rows are no longer 0 in these columns.
+        table.check_cells(len(moves), "columns of yes and no")
+    values = move_codes(table.values[:, columns], moves)
+    _warn_of_missing(table, values, attributes)
+    left_out = tuple(table.names[c] for c in dropped)
+    coding = Coding(codes, indicators, left_out) if codes or indicators or left_out else None
+    spread = [i for i, attribute in enumerate(attributes) if not _is_plain(attribute)]
+    if not spread or nominal == "ordinal":
+        return values, [attribute.name for attribute in attributes], coding
+    return *_one_hot(table, values, attributes, spread), coding
 
 
 def label_columns(table: Table, labels: Sequence[int]) -> np.ndarray:
@@ -225,45 +211,6 @@ def _label(table: Table, attribute: Attribute, values: np.ndarray) -> np.ndarray
     )
 
 
-def _features(
-    table: Table, columns: list[int], dropped: set[int], nominal: str
-) -> tuple[Any, list[str]]:
-    if dropped:
-        left_out = [table.names[c] for c in columns if c in dropped]
-        warn_user(
-            f"{table.path}: dropped {listed(left_out)}, because keys of rows, and words that are "
-            "different in every row, are not features"
-        )
-        columns = [c for c in columns if c not in dropped]
-    if not columns:
-        raise table.error("the file has no features: every column is a label or names rows")
-    attributes = [table.attributes[c] for c in columns]
-    moves = {
-        i: numbers
-        for i, attribute in enumerate(attributes)
-        if attribute.categories
-        and _is_plain(attribute)
-        and ((numbers := _numbers(attribute)) != np.arange(len(numbers))).any()
-    }
-    if sp.issparse(table.values):
-        # Omitted entries of sparse rows are no longer 0 in these columns.
-        table.check_cells(len(moves), "columns of yes and no")
-    values = move_codes(table.values[:, columns], moves)
-    _warn_of_missing(table, values, attributes)
-    spread = [i for i, attribute in enumerate(attributes) if not _is_plain(attribute)]
-    if not spread or nominal == "ordinal":
-        return values, [attribute.name for attribute in attributes]
-    if nominal == "error":
-        raise table.error(
-            "these attributes are neither numeric nor binary: "
-            f"{listed(attributes[i].name for i in spread)}; encode them with "
-            + given("nominal", "onehot")
-            + " or "
-            + given("nominal", "ordinal")
-        )
-    return _one_hot(table, values, attributes, spread)
-
-
 def _is_plain(attribute: Attribute) -> bool:
     """Return whether a column becomes a single feature: it is numeric or binary."""
     words = attribute.categories
@@ -288,18 +235,6 @@ def _all_differ(table: Table, column: int) -> bool:
     if attribute.kind == "numeric" or n_rows < least or len(attribute.categories) < n_rows:
         return False
     return bool(len(np.unique(table.column(column))) == n_rows)
-
-
-def _are_keys(table: Table, column: int) -> bool:
-    """Return whether a column has keys, which name rows."""
-    attribute, values = table.attributes[column], table.column(column)
-    if attribute.kind == "numeric":
-        return numbers_are_keys(attribute.name, values)
-    distinct = attribute.categories
-    if not mostly_distinct(len(distinct), int(np.isfinite(values).sum())):
-        return False
-    # Numbers with a few other words are no keys; a warning names them.
-    return words_are_keys(distinct) and 2 * sum(map(_is_number, distinct)) <= len(distinct)
 
 
 def _warn_of_missing(table: Table, values: Any, attributes: list[Attribute]) -> None:

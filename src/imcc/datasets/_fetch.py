@@ -10,8 +10,8 @@ Local files take precedence over the network.  A file is searched in this order:
 The file must have the SHA-256 of the registry.  pooch downloads it to a temporary folder next to
 its destination and checks it; the file is moved only if it is complete and correct.  The cache
 therefore never contains a damaged file, and concurrent downloads do not interfere.  This module
-adds mirrors, the abortion of downloads that are too slow or too large, and messages that tell how
-to provide a file manually.
+adds mirrors, the abortion of downloads that are too large, and messages that tell how to provide a
+file manually.
 """
 
 from __future__ import annotations
@@ -20,16 +20,14 @@ import contextlib
 import errno
 import hashlib
 import os
-import platform
 import shutil
 import stat
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from imcc._utils.optional import require
 from imcc.datasets._errors import DataFetchError
@@ -41,13 +39,13 @@ Progress = Callable[[str, int, int], None]
 MIRROR = "IMCC_DATA_MIRROR"
 HOME = "IMCC_DATA_HOME"
 
-#: Seconds to wait for the next 64 KiB from a server.
+#: Seconds to wait for a server.
 TIMEOUT = 30.0
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
-# Number of bytes that must be received within the timeout.
-_CHUNK = 2**16
+# Number of bytes that are received at a time.
+_CHUNK = 2**12
 
 # Suffix of the temporary folders of downloads, and the age in seconds (one day) after which one is
 # considered abandoned.
@@ -186,9 +184,14 @@ def _download(address: str, file: RemoteFile, progress: Progress | None, timeout
     _remove_abandoned(target.parent)
     if shutil.disk_usage(target.parent).free < file.size:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target.parent))
-    prefix = f".{platform.node() or 'localhost'}-{os.getpid()}-"
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=prefix, suffix=_PART) as folder:
-        downloader = _Downloader(file, progress, timeout)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".", suffix=_PART) as folder:
+        answers: list[Any] = []
+        downloader = pooch.HTTPDownloader(
+            progressbar=_Received(file, progress),
+            timeout=timeout,
+            chunk_size=_CHUNK,
+            hooks={"response": lambda answer, **_: answers.append(answer)},
+        )
         logger = pooch.get_logger()
         level = logger.level
         logger.setLevel("WARNING")  # progress is shown by the callback
@@ -198,11 +201,13 @@ def _download(address: str, file: RemoteFile, progress: Progress | None, timeout
             )
         except ValueError as error:  # raised by pooch for a wrong hash
             raise OSError(
-                f"the server sent another file: {downloader.done:,} bytes, not {file.size:,} bytes "
-                f"with the SHA-256 {file.sha256} ({error})"
+                f"the server sent another file, not {file.size:,} bytes with the SHA-256 "
+                f"{file.sha256} ({error})"
             ) from error
         finally:
             logger.setLevel(level)
+            for answer in answers:  # pooch does not close the connection if a download fails
+                answer.close()
         # pooch makes files readable by their owner only; apply the umask instead.
         fresh = Path(folder, "mode")
         fresh.touch()
@@ -211,103 +216,35 @@ def _download(address: str, file: RemoteFile, progress: Progress | None, timeout
     return target
 
 
-class _Downloader:
-    """Downloader for pooch with a size limit, a minimum rate and a progress callback."""
+class _Received:
+    """A progress bar of pooch that reports progress, and ends a download that is too long."""
 
-    def __init__(self, file: RemoteFile, progress: Progress | None, timeout: float):
-        self.file = file
-        self.progress = progress
-        self.timeout = timeout
-        self.done = 0
-        self._given_up = False
-        self._last = 0.0
-        self._stream: IO[bytes]
-        self._error: BaseException | None = None
+    def __init__(self, file: RemoteFile, progress: Progress | None) -> None:
+        self.file, self.progress = file, progress
+        self.total = self.done = 0
 
-    def __call__(self, url: str, output_file: str, _pooch: Any) -> None:
-        """Download a URL to a file; called by pooch."""
-        pooch = require("pooch", "Downloading data sets")
-        answers: list[Any] = []
-        http = pooch.HTTPDownloader(
-            timeout=self.timeout,
-            chunk_size=_CHUNK,
-            hooks={"response": lambda answer, **_: answers.append(answer)},
-        )
-
-        def work() -> None:
-            try:
-                http(url, self, None)
-            except BaseException as error:
-                self._error = error
-            finally:
-                for answer in answers:  # pooch does not close the connection if a download fails
-                    answer.close()
-
-        with Path(output_file).open("wb") as self._stream:
-            self._last = time.monotonic()
-            # In a thread, because the timeout of the socket never expires if the server sends a
-            # byte from time to time.
-            worker = threading.Thread(target=work, daemon=True)
-            worker.start()
-            try:
-                while worker.is_alive():
-                    worker.join(min(0.05, self.timeout))
-                    if time.monotonic() - self._last > self.timeout:
-                        raise OSError(
-                            f"timed out: the server sent less than {_CHUNK // 1024} KiB in "
-                            f"{self.timeout:g} s"
-                        )
-            finally:
-                self._given_up = True
-                for answer in answers if worker.is_alive() else ():
-                    # Closing it would wait for the thread, which waits for the server.
-                    if hasattr(answer.raw, "shutdown"):  # urllib3 2.3 and later
-                        answer.raw.shutdown()
-        if self._error is not None:
-            raise self._error
-
-    def write(self, chunk: bytes) -> int:
-        """Write the next bytes; raise an error if there are too many."""
-        if self._given_up:
-            raise OSError("the download was aborted")
-        self._last = time.monotonic()
-        self.done += len(chunk)
-        if self.done > self.file.size:
+    def update(self, count: int) -> None:
+        """Count received bytes; the last chunk may have fewer than pooch says."""
+        self.done += count
+        if self.done - _CHUNK >= self.file.size:
             raise OSError(f"the server sends more than the {self.file.size:,} bytes of the file")
         if self.progress is not None:
-            self.progress(self.file.file, self.done, self.file.size)
-        return self._stream.write(chunk)
+            self.progress(self.file.file, min(self.done, self.file.size), self.file.size)
 
-    def flush(self) -> None:
-        """Do nothing: the file is flushed when it is closed, not after every chunk."""
+    def reset(self) -> None:
+        """Start again: pooch then says how much it was in all."""
+        self.done = 0
+
+    def close(self) -> None:
+        """Do nothing: there is no bar."""
 
 
 def _remove_abandoned(folder: Path) -> None:
-    """Remove the temporary files of killed downloads: of dead processes, and all old ones."""
+    """Remove the temporary folders of downloads that were killed long ago."""
     for part in folder.glob(f".*{_PART}"):
         with contextlib.suppress(OSError):  # another process may remove it at the same time
-            if _is_abandoned(part):
-                if part.is_dir():
-                    shutil.rmtree(part)
-                else:
-                    part.unlink()
-
-
-def _is_abandoned(part: Path) -> bool:
-    if time.time() - part.stat().st_mtime > _OLD:
-        return True
-    ours = f".{platform.node() or 'localhost'}-"
-    number = part.name.removeprefix(ours).partition("-")[0]
-    # os.kill would end the process on Windows, so only the age is used there.
-    if not part.name.startswith(ours) or not number.isdecimal() or sys.platform == "win32":
-        return False
-    try:
-        os.kill(int(number), 0)
-    except ProcessLookupError:
-        return True
-    except (PermissionError, OverflowError):
-        return False
-    return False
+            if time.time() - part.stat().st_mtime > _OLD:
+                shutil.rmtree(part)
 
 
 def _move(temporary: Path, target: Path, file: RemoteFile) -> None:

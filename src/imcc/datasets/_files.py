@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import bz2
 import codecs
-import copy
 import functools
 import gzip
 import io
@@ -72,7 +71,8 @@ UNPACK_ERRORS = (
     UnicodeDecodeError,
 )
 
-_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2)
+# Not bzip2: zipfile unpacks a chunk of it at once, and 3 kB can be 8 GiB.
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 _MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"PK\x03\x04": "zip"}
 
@@ -343,14 +343,7 @@ def decode(content: Content, encoding: str | None = None) -> str:
     ):
         if data.startswith(mark):
             return _decode_as(content, marked)
-    for magic, kind in _MAGIC.items():
-        if data.startswith(magic):
-            raise DataFormatError(
-                f"this is a {kind} file, not text; rename it with the corresponding suffix",
-                content.path,
-            )
-    if b"\0" in data:
-        raise DataFormatError("this is a binary file, not text: it has NUL bytes", content.path)
+    check_text(data, content.path)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -366,6 +359,17 @@ def decode(content: Content, encoding: str | None = None) -> str:
             "wrong, specify the encoding with " + given("encoding")
         )
         return text
+
+
+def check_text(data: bytes, path: str) -> None:
+    """Raise an error for a file in an 8-bit encoding that is not text."""
+    for magic, kind in _MAGIC.items():
+        if data.startswith(magic):
+            raise DataFormatError(
+                f"this is a {kind} file, not text; rename it with the corresponding suffix", path
+            )
+    if b"\0" in data:
+        raise DataFormatError("this is a binary file, not text: it has NUL bytes", path)
 
 
 _LINE = re.compile(r"([^\r\n]*+)(\r\n?|\n|\Z)")
@@ -445,16 +449,7 @@ def open_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str) -> I
             "compress it as an ordinary (deflated) zip file",
             path,
         )
-    if info.compress_type != zipfile.ZIP_BZIP2:
-        return archive.open(info)
-    # zipfile decompresses a chunk of bzip2 at once, and 3 kB can be 8 GiB.  So read the compressed
-    # bytes, as if they were stored; bzip2 has its own checksum.
-    packed = copy.copy(info)
-    packed.compress_type = zipfile.ZIP_STORED
-    packed.file_size = info.compress_size
-    del packed.CRC
-    with archive.open(packed) as stream:
-        return bz2.BZ2File(io.BytesIO(stream.read()))
+    return archive.open(info)
 
 
 def _members(path: Path) -> list[str]:

@@ -6,47 +6,37 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, NamedTuple
 
 from imcc._utils.errors import InvalidArgumentError, InvalidTypeError, given
 from imcc.datasets._arff_write import write_meka, write_mulan, xml_path
-from imcc.datasets._csv import read_csv, write_csv
+from imcc.datasets._csv import write_csv
 from imcc.datasets._dataset import Dataset
 from imcc.datasets._errors import DataFormatError
 from imcc.datasets._files import Content, Source, inner_name, open_all, refuses_by_memory
 from imcc.datasets._mat import read_mat
 from imcc.datasets._mulan import has_label_xml, meka_count, read_meka, read_mulan
 from imcc.datasets._npz import read_npz, write_npz
-from imcc.datasets._parquet import read_parquet, write_parquet
 from imcc.datasets._svmlight import read_svmlight, write_svmlight
 
 # Relation of an ARFF file, and the number of bytes that are searched for it.
 _RELATION = re.compile(rb"^[ \t]*@relation[ \t]+(.*)", re.IGNORECASE | re.MULTILINE)
 _BEGINNING = 2**16
+# Parameters of readers that are not options of :func:`read`, or that it has itself.
+_NOT_OPTIONS = {"contents", "path", "member", "max_bytes", "known_base", "labelled"}
 
 
-@dataclass(frozen=True)
-class Format:
-    """A file format.
+class Format(NamedTuple):
+    """A file format: its suffixes, the function that reads files, and that which writes one.
 
-    Attributes
-    ----------
-    name : str
-        Name of the format.
-    suffixes : tuple of str
-        Suffixes of its files.
-    reader : callable
-        Function that reads a file.
-    writer : callable or None
-        Function that writes a file; None if the format is read only.
+    Tables have no reader here: :mod:`imcc.tables` reads them.
     """
 
     name: str
     suffixes: tuple[str, ...]
-    reader: Callable[..., Dataset]
-    writer: Callable[..., Any] | None
+    reader: Callable[..., Dataset] | None = None
+    writer: Callable[..., Any] | None = None
 
 
 #: The file formats by name.
@@ -55,11 +45,12 @@ FORMATS = {
     for known in (
         Format("mulan", (".arff",), read_mulan, write_mulan),
         Format("meka", (".arff",), read_meka, write_meka),
-        Format("mat", (".mat",), read_mat, None),
+        Format("mat", (".mat",), read_mat),
         Format("svmlight", (".svm", ".svmlight", ".libsvm"), read_svmlight, write_svmlight),
-        Format("csv", (".csv", ".tsv"), read_csv, write_csv),
-        Format("parquet", (".parquet", ".pq"), read_parquet, write_parquet),
         Format("npz", (".npz",), read_npz, write_npz),
+        Format("csv", (".csv", ".tsv"), writer=write_csv),
+        Format("parquet", (".parquet", ".pq")),
+        Format("xlsx", (".xlsx",)),
     )
 }
 
@@ -80,7 +71,7 @@ def read(
     path : path or list of paths
         The file, which can be compressed (``.gz``, ``.bz2``, ``.zip``).  The rows of several files
         with the same columns, such as a training and a test part, are concatenated.
-    format : {"mulan", "meka", "mat", "svmlight", "csv", "parquet", "npz"}, default=None
+    format : {"mulan", "meka", "mat", "svmlight", "npz", "csv", "parquet", "xlsx"}, default=None
         Format of the file; None detects it from the suffix.  An ``.arff`` file is read as "meka" if
         its relation contains the number of labels (``-C``), and as "mulan" otherwise, or if
         ``labels`` or ``label_prefix`` is passed or there is an XML file next to it.
@@ -91,10 +82,14 @@ def read(
         memory.  None means at most 1 GiB, and less for small files: 1 MB on disk may be 16 MiB of
         text or 128 MiB of arrays (.mat, .npz, Parquet).
     **options
-        Parameters of the reader of the format: ``labels`` and ``label_prefix`` select the label
-        columns; ``nominal`` sets the encoding of words; ``encoding``; ``header`` and ``delimiter``
-        for CSV; ``variables`` and ``transpose_labels`` for .mat and .npz; ``n_features`` and
-        ``index_base`` for svmlight; ``name`` of the data set.
+        * ``name`` of the data set.
+        * For ARFF: ``labels`` (an XML file, names, or a number of columns: the first ones, or the
+          last ones if it is negative), ``label_prefix``, ``nominal`` ("onehot" or "ordinal"; how to
+          encode attributes with more than two values) and ``encoding``.
+        * For ``.mat`` and ``.npz``: ``variables``, the names of the feature and the label variable
+          or a list of such pairs, and ``transpose_labels``, whether labels are labels x rows.
+        * For svmlight: ``n_features``, ``index_base`` ("auto", "zero" or "one") and ``encoding``.
+        * For tables: those of :func:`imcc.tables.read_dataset`, which reads them.
 
     Returns
     -------
@@ -108,7 +103,7 @@ def read(
 
     See Also
     --------
-    read_mulan, read_meka, read_mat, read_svmlight, read_csv, read_parquet, read_npz
+    imcc.tables.read_dataset : Reads CSV, TSV, Parquet files and spreadsheets.
 
     Examples
     --------
@@ -127,8 +122,7 @@ def read(
     """
     contents = open_all(path, max_bytes=max_bytes, member=member)
     chosen = format_to_read(contents[0], format, options)
-    check_options(chosen, options)
-    return chosen.reader(contents, max_bytes=max_bytes, **options)
+    return checked_reader(chosen, options)(contents, **options)
 
 
 def write(
@@ -147,7 +141,7 @@ def write(
         The data to write.
     path : str or path-like
         The file; compressed if the suffix is ``.gz``, ``.bz2`` or ``.zip``.
-    format : {"mulan", "meka", "svmlight", "csv", "parquet", "npz"}, default=None
+    format : {"mulan", "meka", "svmlight", "npz", "csv"}, default=None
         Format of the file; None detects it from the suffix ("mulan" for ``.arff``, which writes an
         XML file with the labels next to it).
     overwrite : bool, default=True
@@ -164,10 +158,6 @@ def write(
     ------
     FileExistsError
         If the file already exists and ``overwrite=False``.
-
-    See Also
-    --------
-    write_mulan, write_meka, write_svmlight, write_csv, write_parquet, write_npz
 
     Examples
     --------
@@ -236,14 +226,22 @@ def _arff_dialect(content: Content, options: dict[str, Any]) -> str:
     return "meka" if counted else "mulan"
 
 
-def check_options(chosen: Format, options: dict[str, Any]) -> None:
-    """Raise an error for options that the reader of a format does not have."""
-    known = set(inspect.signature(chosen.reader).parameters) - {"path", "member", "max_bytes"}
+def checked_reader(chosen: Format, options: dict[str, Any]) -> Callable[..., Dataset]:
+    """Return the reader of a format; an error names an option that it does not have."""
+    if chosen.reader is not None:
+        reader = chosen.reader
+    else:
+        # Not at the top: that package imports this one.
+        from imcc.tables import read_dataset
+
+        reader = read_dataset
+    known = set(inspect.signature(reader).parameters) - _NOT_OPTIONS
     if unknown := sorted(set(options) - known):
         raise InvalidTypeError(
             unknown[0],
             f"is not an option of the format {chosen.name!r}, which has {', '.join(sorted(known))}",
         )
+    return reader
 
 
 def _format_to_write(path: PurePath, wanted: str | None) -> Format:

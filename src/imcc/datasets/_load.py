@@ -5,13 +5,16 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from imcc._utils.validation import check_number
-from imcc.datasets._csv import read_csv
 from imcc.datasets._dataset import Dataset
 from imcc.datasets._errors import DataFetchError
 from imcc.datasets._fetch import TIMEOUT, Progress, get_file, local_file
-from imcc.datasets._formats import FORMATS
+from imcc.datasets._files import open_content
+from imcc.datasets._formats import read
 from imcc.datasets._goemotions import read_goemotions
 from imcc.datasets._registry import DatasetInfo, dataset_info, list_datasets
 
@@ -31,7 +34,7 @@ def load_dataset(name: str = DEFAULT, *, timeout: float = TIMEOUT) -> Dataset:
         One of :func:`list_datasets`.  ``"yeast"`` needs no network: if it is neither in a mirror
         nor in the cache, the copy in the package ``river`` is used.
     timeout : float, default=30.0
-        Seconds to wait for the next 64 KiB, if a file must be downloaded.
+        Seconds to wait for a server, if a file must be downloaded.
 
     Returns
     -------
@@ -62,10 +65,8 @@ def load_dataset(name: str = DEFAULT, *, timeout: float = TIMEOUT) -> Dataset:
     info = dataset_info(name)
     check_number("timeout", timeout, above=0)
     paths = _get_files(info, None, timeout)
-    if paths == [_river_copy(info)]:
-        dataset = read_csv(paths, list(_YEAST_LABELS))
-    else:
-        dataset = _read_files(info, paths)
+    river = paths == [_river_copy(info)]
+    dataset = _read_river(paths[0]) if river else _read_files(info, paths)
     _check(info, dataset)
     return dataset.renamed(info.name)
 
@@ -86,7 +87,7 @@ def fetch_datasets(
         Called as ``progress(file, received, size)`` with the name of the file, the number of bytes
         received and its total size.
     timeout : float, default=30.0
-        Seconds to wait for the next 64 KiB.
+        Seconds to wait for a server.
 
     Returns
     -------
@@ -168,14 +169,30 @@ def _river_copy(info: DatasetInfo) -> Path | None:
     return None
 
 
+def _read_river(path: Path) -> Dataset:
+    """Read the copy in river: names, then rows of numbers.  NumPy needs no further package."""
+    lines = open_content(path).data.decode("ascii").splitlines()
+    names = lines[0].split(",")
+    values = np.loadtxt(lines[1:], delimiter=",")
+    labels = [names.index(label) for label in _YEAST_LABELS]
+    features = [i for i in range(len(names)) if i not in labels]
+    return Dataset(
+        values[:, features],
+        values[:, labels],
+        tuple(names[i] for i in features),
+        _YEAST_LABELS,
+        source=str(path),
+    )
+
+
 def _read_files(info: DatasetInfo, paths: list[Path]) -> Dataset:
     by_name = dict(zip((file.file for file in info.files), paths, strict=True))
     if info.reader == "goemotions":
         return read_goemotions(paths)
-    options = {}
+    options: dict[str, Any] = {}
     if info.label_file is not None:
         options["labels"] = by_name.pop(info.label_file)
-    return FORMATS[info.reader].reader(list(by_name.values()), **options)
+    return read(list(by_name.values()), format=info.reader, **options)
 
 
 def _check(info: DatasetInfo, dataset: Dataset) -> None:

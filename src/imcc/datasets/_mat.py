@@ -1,4 +1,4 @@
-"""MATLAB .mat files (version 7 and older).
+"""MATLAB .mat files (versions 5 to 7).
 
 SciPy also reads these files, but damaged ones were observed to crash the process.  Here every
 length is checked against the size of the file before it is used.  Only numeric matrices are read;
@@ -17,23 +17,8 @@ import scipy.sparse as sp
 
 from imcc.datasets._dataset import Dataset, concatenate
 from imcc.datasets._errors import DataFormatError
-from imcc.datasets._files import (
-    Content,
-    Source,
-    check_sparse,
-    joined_name,
-    open_all,
-    refuses_by_memory,
-)
-from imcc.datasets._pairs import (
-    Pairs,
-    Part,
-    check_features,
-    check_pairs,
-    find_data,
-    find_pairs,
-    join_parts,
-)
+from imcc.datasets._files import Content, check_sparse, joined_name
+from imcc.datasets._pairs import Pairs, Part, check_pairs, find_pairs, join_parts
 
 # Data types of version 5 to 7.
 _TYPES = {
@@ -54,26 +39,21 @@ _NUMERIC_CLASSES = frozenset(range(6, 16))
 _COMPLEX = 0x0800
 _HEADER_BYTES = 128
 
-# Data types of version 4.
-_TYPES_4 = {0: "f8", 1: "f4", 2: "i4", 3: "i2", 4: "u2", 5: "u1"}
 
-
-@refuses_by_memory
 def read_mat(
-    path: Source | Sequence[Source],
+    contents: Sequence[Content],
     *,
     variables: Pairs | None = None,
     transpose_labels: bool | None = None,
-    member: str | None = None,
-    max_bytes: int | None = None,
     name: str | None = None,
+    labelled: bool = True,
 ) -> Dataset:
-    """Read features and labels from the variables of a MATLAB file.
+    """Read features and labels from the variables of MATLAB files.
 
     Parameters
     ----------
-    path : path or list of paths
-        The file; the rows of several files are concatenated.
+    contents : sequence of Content
+        The files, whose rows are concatenated.
     variables : pair of str or list of pairs, default=None
         Names of the feature and label variables, such as ``("data", "target")``; the rows of
         several pairs are concatenated.  None searches for ``train_data``/``train_target`` and
@@ -83,62 +63,20 @@ def read_mat(
         Whether the shape of the label variables is (n_labels, n_samples) (True) or
         (n_samples, n_labels) (False).  None detects it from the shapes of all parts, and raises an
         error if both are possible, because there are as many rows as labels.
-    member : str, default=None
-        File in a zip archive.
-    max_bytes : int, default=None
-        Limit of the decompressed size in bytes; see :func:`read`.
     name : str, default=None
         Name of the data set; None uses that of the file.
-
-    Returns
-    -------
-    Dataset
-        The data.
-
-    Raises
-    ------
-    DataFormatError
-        If the file is invalid.
-
-    See Also
-    --------
-    read : Detects the format of a file.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> import numpy as np, scipy.io
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> mat = pathlib.Path(folder.name, "toy.mat")
-    >>> scipy.io.savemat(mat, {"bags": np.ones((4, 3)), "tags": -np.ones((4, 2))})
-    >>> read_mat(mat, variables=("bags", "tags"))
-    Dataset 'toy': 4 rows, 3 features (dense), 2 labels, 0.000 labels per row
-    >>> folder.cleanup()
+    labelled : bool, default=True
+        Whether to read the labels; otherwise, there is one label that is always 0.
     """
     wanted = None if variables is None else check_pairs(variables)
-    contents = open_all(path, max_bytes=max_bytes, member=member)
     parts = []
     for content in contents:
         found = _load(content)
         parts += [
-            Part(found[data], found[target], (data, target), content)
-            for data, target in find_pairs(found, wanted, content.path)
+            Part(found[data], found[target] if labelled else None, (data, target), content)
+            for data, target in find_pairs(found, wanted, content.path, labelled)
         ]
     return concatenate(join_parts(parts, transpose_labels), name or joined_name(contents))
-
-
-def mat_features(contents: Sequence[Content], variables: Pairs | None) -> list[Any]:
-    """Return the feature matrices of files, ignoring labels."""
-    wanted = None if variables is None else check_pairs(variables)
-    matrices = []
-    for content in contents:
-        found = _load(content)
-        for name in find_data(found, wanted, content.path):
-            try:
-                matrices.append(check_features(found[name], content))
-            except ValueError as error:
-                raise DataFormatError(f"the variable {name!r}: {error}", content.path) from error
-    return matrices
 
 
 def _load(content: Content) -> dict[str, Any]:
@@ -177,8 +115,6 @@ def _numeric_variables(data: bytes, max_bytes: int) -> dict[str, Any]:
     max_bytes : int
         Limit of the total decompressed size of its variables in bytes.
     """
-    if len(data) >= 4 and 0 in data[:4]:
-        return dict(_variables_4(memoryview(data)))
     if len(data) < _HEADER_BYTES or data[126:128] not in (b"IM", b"MI"):
         raise _MatlabError("it does not begin with the header of a MATLAB file")
     order = "<" if data[126:128] == b"IM" else ">"
@@ -306,42 +242,3 @@ def _sparse(parts: list[_Element], shape: list[int], order: str) -> Any:
     except ValueError as error:
         raise _MatlabError(f"a sparse matrix is damaged: {error}") from error
     return matrix
-
-
-def _variables_4(data: memoryview) -> Iterator[tuple[str, Any]]:
-    position = 0
-    while position < len(data):
-        if len(data) - position < 20:
-            raise _MatlabError("it is incomplete")
-        order = "<" if 0 <= struct.unpack_from("<i", data, position)[0] < 5000 else ">"
-        kind, rows, columns, imaginary, name_size = struct.unpack_from(f"{order}5i", data, position)
-        position += 20
-        number, text_or_sparse = kind // 10 % 10, kind % 10
-        if not 0 <= kind < 5000 or number not in _TYPES_4 or min(rows, columns, name_size) < 0:
-            raise _MatlabError("it does not begin with the header of a MATLAB file")
-        dtype = np.dtype(order + _TYPES_4[number])
-        size = rows * columns * dtype.itemsize
-        if name_size + size * (2 if imaginary else 1) > len(data) - position:
-            raise _MatlabError("it is incomplete")
-        name = bytes(data[position : position + name_size]).rstrip(b"\0").decode("latin-1")
-        position += name_size
-        values = np.frombuffer(data[position : position + size], dtype)
-        position += size * (2 if imaginary else 1)
-        if imaginary or text_or_sparse == 1:
-            continue
-        matrix = _shaped(values, [rows, columns], name)
-        yield name, (_sparse_4(matrix) if text_or_sparse == 2 else matrix)
-
-
-def _sparse_4(triples: np.ndarray) -> Any:
-    """Return the matrix of (row, column, value) triples, the last of which has the shape."""
-    if triples.shape[1] != 3 or not len(triples):
-        raise _MatlabError("a sparse matrix is damaged")
-    if not np.all(np.isfinite(triples)) or np.abs(triples[:, :2]).max() >= 2**31:
-        raise _MatlabError("a sparse matrix has invalid indices")
-    places = triples[:, :2].astype(np.int64)
-    shape = tuple(places[-1].tolist())
-    places = places[:-1] - 1
-    if len(places) and (places.min() < 0 or np.any(places.max(axis=0) >= shape)):
-        raise _MatlabError("a sparse matrix has indices that are out of bounds")
-    return sp.coo_array((triples[:-1, 2].astype(float), tuple(places.T)), shape=shape)

@@ -8,21 +8,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from imcc._utils.cells import is_missing, truth
-from imcc._utils.errors import InvalidTypeError, given, message_of
+from imcc._utils.cells import truth
+from imcc._utils.errors import InvalidTypeError, given
 from imcc.datasets._arff import parse_arff
 from imcc.datasets._coding import Coding
-from imcc.datasets._csv import parse_csv
-from imcc.datasets._dataset import LABEL_DTYPE, Dataset, concatenate
-from imcc.datasets._encode import label_columns
+from imcc.datasets._dataset import Dataset, default_names
+from imcc.datasets._encode import find_columns, label_columns
 from imcc.datasets._errors import DataFormatError, listed, repeated, warn_user
-from imcc.datasets._files import MAX_CELLS, Content, Source, open_all, refuses_by_memory
-from imcc.datasets._formats import check_options, format_to_read
-from imcc.datasets._mat import mat_features
-from imcc.datasets._npz import npz_features
-from imcc.datasets._parquet import parse_parquet
-from imcc.datasets._svmlight import indicators_of, parse_svmlight
-from imcc.datasets._table import Attribute, Table, find_columns, join_tables
+from imcc.datasets._files import MAX_CELLS, Source, open_all, refuses_by_memory
+from imcc.datasets._formats import checked_reader, format_to_read
+from imcc.datasets._table import Table, join_tables
 
 
 @refuses_by_memory
@@ -91,130 +86,65 @@ def read_matching(
     contents = open_all(path, max_bytes=max_bytes, member=member)
     chosen = format_to_read(contents[0], format, options)
     coding = coding or Coding()
-    table = _table(chosen.name, contents, options, coding)
-    if table is not None:
-        if table.values.shape[0] == 0:
-            raise table.error("the file has no rows")
-        X = _match_table(table, feature_names, label_names, coding, ignore_extra)
+    wanted: dict[str, Any] = {"with_labels": with_labels, "ignore_extra": ignore_extra}
+    if chosen.name in ("mulan", "meka") or chosen.reader is None:
+        known = ("encoding",) if chosen.reader else ("delimiter", "header", "encoding")
+        # These are ignored: labels are selected by name, and words are encoded as in training.
+        meant = ("labels", "label_prefix", "nominal")
+        if unknown := sorted(set(options) - {*known, *meant}):
+            raise InvalidTypeError(unknown[0], f"is not an option of the format {chosen.name!r}")
+        options = {name: value for name, value in options.items() if name in known}
+    if chosen.reader is None:
+        # Not at the top: that package imports this one.
+        from imcc.tables._dataset import match_table
+
+        return match_table(contents, feature_names, label_names, coding, **wanted, **options)
+    if chosen.name in ("mulan", "meka"):
+        table = join_tables([parse_arff(content, **options) for content in contents])
+        places = match_columns(
+            table.names, feature_names, label_names, coding, ignore_extra, table.path
+        )
+        X = encode_as_before(table, places, feature_names, coding)
         if not with_labels:
             return X, None
-        return X, label_columns(table, find_columns(table, label_names, "the model"))
-    check_options(chosen, options)
+        labels = find_columns(table.names, label_names, "the model", table.path)
+        return X, label_columns(table, labels)
+    reader = checked_reader(chosen, options)
     if chosen.name == "svmlight":
-        return _match_svmlight(
-            contents,
-            feature_names,
-            label_names,
-            coding.index_base,
-            with_labels=with_labels,
-            ignore_extra=ignore_extra,
-            **options,
-        )
-    if not with_labels:
-        return _unlabelled(chosen.name, contents, feature_names, ignore_extra, options), None
-    dataset = chosen.reader(contents, max_bytes=max_bytes, **options)
-    return match_dataset(
-        dataset, feature_names, label_names, with_labels=True, ignore_extra=ignore_extra
-    )
+        options = {"n_features": len(feature_names), "known_base": coding.index_base, **options}
+    dataset = reader(contents, labelled=with_labels, **options)
+    if chosen.name == "svmlight":
+        dataset = _with_names(dataset, feature_names, label_names if with_labels else ())
+    return match_dataset(dataset, feature_names, label_names, **wanted)
 
 
-def _match_svmlight(
-    contents: list[Content],
-    feature_names: Sequence[str],
-    label_names: Sequence[str],
-    known_base: int | None,
-    *,
-    with_labels: bool,
-    ignore_extra: bool,
-    n_features: int | None = None,
-    index_base: str = "auto",
-    encoding: str | None = None,
-    name: str | None = None,  # noqa: ARG001 - not used here, but an option of the format
-) -> tuple[Any, np.ndarray | None]:
-    """Match svmlight files, which may contain only some of the labels, or none."""
-    parsed = parse_svmlight(
-        contents,
-        len(feature_names) if n_features is None else n_features,
-        index_base,
-        known_base=known_base,
-        encoding=encoding,
-    )
-    header = parsed.rows.header
-    if not header.get("feature_names") and parsed.X.shape[1] == len(feature_names):
-        X = parsed.X  # features without names are matched by position
-    else:
-        places = _places(parsed.feature_names, feature_names, parsed.path)
-        known = {*feature_names, *label_names}
-        _check_extra([n for n in parsed.feature_names if n not in known], ignore_extra, parsed.path)
-        X = parsed.X[:, places]
-    if not with_labels:
-        return X, None
-    numbers = np.unique(np.array(parsed.rows.labels, dtype=np.int64)).tolist()
-    columns = _label_columns_of(numbers, header.get("label_names"), label_names, parsed.path)
-    extra = [number for number, column in columns.items() if column is None]
-    if extra and not ignore_extra:
+def _with_names(
+    dataset: Dataset, feature_names: Sequence[str], label_names: Sequence[str]
+) -> Dataset:
+    """Return the data of svmlight files with the names of a model where they have numbers only.
+
+    Features are matched by position, and labels by number: ``3`` or ``label3``.  Labels that do not
+    occur in the file are 0.
+    """
+    names, width, known = dataset.feature_names, len(feature_names), set(label_names)
+    if dataset.n_features == width and names == default_names("x", width):
+        names = tuple(feature_names)
+    if not known:
+        return Dataset(dataset.X, dataset.Y, names, source=dataset.source)
+    labels = []
+    for name in dataset.label_names:
+        number = name.removeprefix("label")
+        alike = [n for n in (name, number, f"label{number}") if n in known]
+        labels.append(alike[0] if alike else name)
+    if known.isdisjoint(labels):
         raise DataFormatError(
-            f"{len(extra)} label(s) are unknown to the model: {listed(extra)}; its labels are "
-            f"{listed(label_names)}. Remove them, or ignore them with "
-            + given("ignore_extra", True),
-            parsed.path,
+            f"the labels of the file are {listed(labels)}, but the labels of the model are "
+            f"{listed(label_names)}: they cannot be matched",
+            dataset.source,
         )
-    Y = np.zeros((len(parsed.rows), len(label_names)), dtype=LABEL_DTYPE)
-    if numbers:
-        found = indicators_of(parsed.rows, numbers)
-        for j, number in enumerate(numbers):
-            if (column := columns[number]) is not None:
-                Y[:, column] = found[:, j]
-    return X, Y
-
-
-def _label_columns_of(
-    numbers: list[int], names: list[str] | None, label_names: Sequence[str], path: str
-) -> dict[int, int | None]:
-    """Return the column of each label number of an svmlight file; None if it is not a label."""
-    places = {name: column for column, name in enumerate(label_names)}
-    if names:
-        if numbers and not 0 <= numbers[0] <= numbers[-1] < len(names):
-            raise DataFormatError(f"a label number is beyond its {len(names)} names", path)
-        return {number: places.get(names[number]) for number in numbers}
-    # The names of read_svmlight: the number, or label0, label1, ... if the file declares sizes.
-    found = {n: places.get(str(n), places.get(f"label{n}")) for n in numbers}
-    if numbers and all(column is None for column in found.values()):
-        raise DataFormatError(
-            f"the labels of the file are numbers without names ({listed(numbers)}), but the labels "
-            f"of the model are {listed(label_names)}: they cannot be matched",
-            path,
-        )
-    return found
-
-
-def _unlabelled(
-    name: str,
-    contents: list[Content],
-    feature_names: Sequence[str],
-    ignore_extra: bool,
-    options: dict[str, Any],
-) -> Any:
-    """Return the features of .npz or .mat files, which need not have labels."""
-    variables = options.get("variables")
-    if name == "npz":
-        matrices, names = npz_features(contents, variables)
-    else:
-        matrices, names = mat_features(contents, variables), ()
-    path = ", ".join(content.path for content in contents)
-    widths = {matrix.shape[1] for matrix in matrices}
-    if len(widths) > 1:
-        raise DataFormatError(
-            f"the parts have different numbers of features: {sorted(widths)}", path
-        )
-    rows = [np.zeros((matrix.shape[0], 1), dtype=np.int8) for matrix in matrices]
-    try:
-        # The label is a placeholder, so that the checks of a data set can be used.
-        parts = [Dataset(m, y, names, source=path) for m, y in zip(matrices, rows, strict=True)]
-    except (ValueError, TypeError) as error:
-        raise DataFormatError(message_of(error), path) from error
-    dataset = concatenate(parts)
-    return match_dataset(dataset, feature_names, ignore_extra=ignore_extra)[0]
+    absent = [name for name in label_names if name not in labels]
+    Y = np.hstack([dataset.Y, np.zeros((dataset.n_rows, len(absent)), dataset.Y.dtype)])
+    return Dataset(dataset.X, Y, names, (*labels, *absent), source=dataset.source)
 
 
 def match_dataset(
@@ -225,33 +155,14 @@ def match_dataset(
     with_labels: bool = False,
     ignore_extra: bool = False,
 ) -> tuple[Any, np.ndarray | None]:
-    """Return the columns of a data set that a model needs.
+    """Return the columns of a data set that a model needs; see :func:`read_matching`.
 
-    Parameters
-    ----------
-    dataset : Dataset
-        The data.
-    feature_names, label_names, with_labels, ignore_extra
-        As for :func:`read_matching`.
-
-    Returns
-    -------
-    X : ndarray or csr_array of shape (n_samples, n_features)
-        Features in the order of ``feature_names``.
-    Y : ndarray of shape (n_samples, n_labels) or None
-        Labels in the order of ``label_names``; None unless ``with_labels``.
-
-    Examples
-    --------
     >>> match_dataset(Dataset([[1.0, 2.0]], [[1]], ("a", "b")), ["b", "a"])[0].tolist()
     [[2.0, 1.0]]
     """
     path = dataset.source or dataset.name
-    places = _places(dataset.feature_names, feature_names, path)
-    known = {*feature_names, *label_names}
-    extra = [name for name in dataset.feature_names if name not in known]
-    _check_extra(extra, ignore_extra, path)
-    X = dataset.X[:, places]
+    names = dataset.feature_names
+    X = dataset.X[:, match_columns(names, feature_names, label_names, Coding(), ignore_extra, path)]
     if not with_labels:
         return X, None
     there = {name: j for j, name in enumerate(dataset.label_names)}
@@ -262,110 +173,72 @@ def match_dataset(
             path,
         )
     wanted = set(label_names)
-    _check_extra([name for name in dataset.label_names if name not in wanted], ignore_extra, path)
+    check_extra([name for name in dataset.label_names if name not in wanted], ignore_extra, path)
     return X, dataset.Y[:, [there[name] for name in label_names]]
 
 
-def _table(
-    name: str, contents: list[Content], options: dict[str, Any], coding: Coding
-) -> Table | None:
-    """Return the table of a file with named columns; None for other formats."""
-    if name in ("csv", "mulan", "meka", "parquet"):
-        known = {"csv": ("delimiter", "header", "encoding"), "parquet": ()}.get(name, ("encoding",))
-        # These are ignored: labels are selected by name, and words are encoded as in training.
-        meant = ("labels", "label_prefix", "nominal")
-        if unknown := sorted(set(options) - {*known, *meant}):
-            raise InvalidTypeError(unknown[0], f"is not an option of the format {name!r}")
-        taken = {key: value for key, value in options.items() if key in known}
-        if name == "csv":
-            # A value of the training data, such as "none", is a value here.
-            words = {column: set(code) for column, code in coding.codes.items()}
-            words |= _words_of_columns(coding)
-            kept = {column: set(filter(is_missing, there)) for column, there in words.items()}
-            return join_tables([parse_csv(content, **taken, kept=kept) for content in contents])
-        if name == "parquet":
-            return join_tables([parse_parquet(content)[0] for content in contents])
-        return join_tables([parse_arff(content, **taken) for content in contents])
-    return None
-
-
-def _places(there: Sequence[str], wanted: Sequence[str], path: str) -> list[int]:
-    """Return the positions of the wanted columns."""
-    if list(there) == list(wanted):
-        return list(range(len(wanted)))
-    known, needed = set(there), set(wanted)
-    if missing := [name for name in wanted if name not in known]:
-        raise _missing(missing, there, path)
-    if twice := [name for name in repeated(there) if name in needed]:
+def check_extra(extra: Sequence[str], ignore_extra: bool, path: str) -> None:
+    """Raise an error for columns that a model does not know, unless they are ignored."""
+    if extra and not ignore_extra:
         raise DataFormatError(
-            f"several columns have the same name, so they cannot be matched: {listed(twice)}",
+            f"{len(extra)} column(s) are unknown to the model: {listed(extra, 12)}; leave them "
+            "out, or ignore them with " + given("ignore_extra", True),
             path,
         )
-    if twice := repeated(wanted):
+
+
+def match_columns(
+    names: Sequence[str],
+    feature_names: Sequence[str],
+    label_names: Sequence[str],
+    coding: Coding,
+    ignore_extra: bool,
+    path: str,
+) -> list[int]:
+    """Return the position of the column of each feature; several can be of the same column."""
+    columns = [coding.indicators.get(name, (name, ""))[0] for name in feature_names]
+    distinct = list(dict.fromkeys(columns)) if coding.indicators else columns
+    known = {*label_names, *coding.left_out}
+    rest = [i for i, name in enumerate(names) if name not in known]
+    if [names[i] for i in rest] == list(distinct) and len(distinct) == len(columns):
+        return rest  # the same columns in the same order, even if several have the same name
+    there, needed = set(names), {*distinct, *known}
+    if missing := [name for name in distinct if name not in there]:
+        raise DataFormatError(
+            f"{len(missing)} column(s) that the model needs are missing: {listed(missing)}; the "
+            f"file has {listed(names)}",
+            path,
+        )
+    check_extra([name for name in names if name not in needed], ignore_extra, path)
+    if twice := [name for name in repeated(names) if name in needed]:
+        raise DataFormatError(
+            f"several columns have the same name, so they cannot be matched: {listed(twice)}", path
+        )
+    if twice := repeated(distinct):
         raise DataFormatError(
             f"the model has several features of the same name ({listed(twice)}): the columns must "
             "be those of its training data, in the same order",
             path,
         )
-    places = {name: i for i, name in enumerate(there)}
-    return [places[name] for name in wanted]
+    by_name = {name: i for i, name in enumerate(names)}
+    return [by_name[name] for name in columns]
 
 
-def _missing(missing: Sequence[str], there: Sequence[str], path: str) -> DataFormatError:
-    return DataFormatError(
-        f"{len(missing)} column(s) that the model needs are missing: {listed(missing)}; the file "
-        f"has {listed(there)}",
-        path,
-    )
-
-
-def _check_extra(extra: Sequence[str], ignore_extra: bool, path: str) -> None:
-    if extra and not ignore_extra:
-        raise DataFormatError(
-            f"{len(extra)} column(s) are unknown to the model: {listed(extra)}; remove them, or "
-            "ignore them with " + given("ignore_extra", True),
-            path,
-        )
-
-
-def _match_table(
-    table: Table,
-    feature_names: Sequence[str],
-    label_names: Sequence[str],
-    coding: Coding,
-    ignore_extra: bool,
+def encode_as_before(
+    table: Table, places: Sequence[int], feature_names: Sequence[str], coding: Coding
 ) -> Any:
-    columns = [coding.indicators.get(name, (name, ""))[0] for name in feature_names]
-    # A column can correspond to several features, one per word.
-    distinct = list(dict.fromkeys(columns)) if coding.indicators else columns
-    known = {*label_names, *coding.left_out}
-    if list(distinct) != [name for name in table.names if name not in known]:
-        there, needed = set(table.names), {*distinct, *known}
-        if missing := [name for name in distinct if name not in there]:
-            raise _missing(missing, table.names, table.path)
-        extra = [name for name in table.names if name not in needed]
-        _check_extra(extra, ignore_extra, table.path)
-    rest = [i for i, name in enumerate(table.names) if name not in known]
-    if [table.names[i] for i in rest] == list(distinct) and len(distinct) == len(columns):
-        places = rest  # the same columns in the same order, whatever their names
-    else:
-        where = _places([*table.names], distinct, table.path)
-        by_name = dict(zip(distinct, where, strict=True))
-        places = [by_name[name] for name in columns]
-    words = _words_of_columns(coding)
-    for place in dict.fromkeys(places):
-        if (name := table.names[place]) in words:
-            _check_words(table, place, words[name])
-    changed = {
-        j: values
-        for j, (name, place) in enumerate(zip(feature_names, places, strict=True))
-        if (values := _recoded(table, place, name, coding)) is not None
-    }
+    """Return the columns of features, with words encoded as in the training data."""
     if table.values.shape[0] * len(places) > MAX_CELLS and not sp.issparse(table.values):
         raise table.error(
             f"{table.values.shape[0]:,} rows of the {len(places):,} features of the model do not "
             "fit into memory; split the file"
         )
+    _warn_of_new_words(table, coding)
+    changed = {
+        j: values
+        for j, (name, place) in enumerate(zip(feature_names, places, strict=True))
+        if (values := _recoded(table, place, name, coding)) is not None
+    }
     X = table.values[:, places]
     if not changed:
         return X
@@ -384,19 +257,26 @@ def _match_table(
 def _recoded(table: Table, place: int, feature: str, coding: Coding) -> np.ndarray | None:
     """Return the values of a feature; None if they are those of the table."""
     attribute = table.attributes[place]
-    if feature in coding.indicators:
-        return _indicator(table.column(place), attribute, coding.indicators[feature][1])
     code = coding.codes.get(feature)
     if attribute.kind == "numeric":
-        return None if code is None else _by_number(table, place, code)
-    meanings = [_meaning(word, code) for word in attribute.categories]
-    if meanings == list(range(len(meanings))):
-        return None
+        if code is None and feature not in coding.indicators:
+            return None
+        raise table.error(
+            f"the column {attribute.name!r} contains numbers, but in the training data of the "
+            "model it contained words"
+        )
     positions = table.column(place)
     there = ~np.isnan(positions)
     values = np.full(len(positions), np.nan)
-    found = np.array([np.nan if m is None else m for m in meanings] or [np.nan])
-    values[there] = found[positions[there].astype(int)]
+    if feature in coding.indicators:
+        word = coding.indicators[feature][1]
+        meanings: list[float | None] = [float(known == word) for known in attribute.categories]
+    else:
+        meanings = [_meaning(word, code) for word in attribute.categories]
+        if meanings == list(range(len(meanings))):
+            return None
+    numbers = np.array([np.nan if m is None else m for m in meanings] or [np.nan])
+    values[there] = numbers[positions[there].astype(int)]
     wrong = there & np.isnan(values)
     if wrong.any():
         row = int(np.argmax(wrong))
@@ -414,64 +294,22 @@ def _meaning(word: str, code: Mapping[str, float] | None) -> float | None:
         try:
             return float(word)
         except ValueError:
-            # Parquet files have booleans, which are numbers.
-            return {"false": 0.0, "true": 1.0}.get(word.lower())
+            return truth(word)
     if word in code:
         return code[word]
     by_truth = {truth(known): value for known, value in code.items()}
     return None if None in by_truth else by_truth.get(truth(word))
 
 
-def _indicator(values: np.ndarray, attribute: Attribute, word: str) -> np.ndarray:
-    if attribute.kind == "numeric":  # a file whose words all happen to be numbers
-        meant = _meaning(word, None)
-        on = values == meant if meant is not None else np.zeros(len(values), dtype=bool)
-    else:
-        place = attribute.categories.index(word) if word in attribute.categories else -1
-        on = values == place
-    return np.where(np.isnan(values), np.nan, on.astype(float))
-
-
-def _by_number(table: Table, place: int, code: Mapping[str, float]) -> np.ndarray:
-    """Return the codes of numbers in a column that had words in the training data."""
-    values = table.column(place)
-    out = np.full(len(values), np.nan)
-    for value in np.unique(values[~np.isnan(values)]):
-        meant = _meaning(f"{value:g}", code)
-        if meant is None:
-            raise table.error(
-                f"the column {table.names[place]!r} is {value:g} here, but the model expects one "
-                f"of {listed(code)}",
-                int(np.argmax(values == value)),
-            )
-        out[values == value] = meant
-    return out
-
-
-def _words_of_columns(coding: Coding) -> dict[str, set[str]]:
-    """Return the words of each column of words in the training data."""
-    words: dict[str, set[str]] = {}
+def _warn_of_new_words(table: Table, coding: Coding) -> None:
+    """Warn about words that the training data did not have, for which all indicators are 0."""
+    known: dict[str, set[str]] = {}
     for column, word in coding.indicators.values():
-        words.setdefault(column, set()).add(word)
-    return words
-
-
-def _check_words(table: Table, place: int, known: set[str]) -> None:
-    """Warn about new words, for which all indicators are 0; raise an error if none can match."""
-    attribute = table.attributes[place]
-    if attribute.kind != "numeric":
-        new: list[Any] = [word for word in attribute.categories if word not in known]
-    else:
-        values = table.column(place)
-        numbers = {meaning for word in known if (meaning := _meaning(word, None)) is not None}
-        new = [f"{v:g}" for v in np.unique(values[~np.isnan(values)]).tolist() if v not in numbers]
-        if new and not numbers:
-            raise table.error(
-                f"the column {attribute.name!r} contains numbers ({listed(new)}), but in the "
-                f"training data of the model it contained words ({listed(sorted(known))})"
+        known.setdefault(column, set()).add(word)
+    for attribute in table.attributes:
+        words = known.get(attribute.name)
+        if words and (new := [word for word in attribute.categories if word not in words]):
+            warn_user(
+                f"{table.path}: the column {attribute.name!r} has words that did not occur in the "
+                f"training data: {listed(new)}; all features of the column are 0 there"
             )
-    if new:
-        warn_user(
-            f"{table.path}: the column {attribute.name!r} has words that did not occur in the "
-            f"training data: {listed(new)}; all features of the column are 0 there"
-        )

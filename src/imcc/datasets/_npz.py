@@ -8,7 +8,7 @@ import os
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,43 +21,30 @@ from imcc.datasets._errors import DataFormatError, listed
 from imcc.datasets._files import (
     UNPACK_ERRORS,
     Content,
-    Source,
     check_sparse,
     joined_name,
-    open_all,
     open_member,
     read_limited,
-    refuses_by_memory,
 )
-from imcc.datasets._pairs import (
-    Pairs,
-    Part,
-    check_features,
-    check_pairs,
-    find_data,
-    find_pairs,
-    join_parts,
-)
+from imcc.datasets._pairs import Pairs, Part, check_pairs, find_pairs, join_parts
 
 _SPARSE_FIELDS = ("data", "indices", "indptr", "shape")
 
 
-@refuses_by_memory
 def read_npz(
-    path: Source | Sequence[Source],
+    contents: Sequence[Content],
     *,
     variables: Pairs | None = None,
     transpose_labels: bool | None = None,
-    member: str | None = None,
-    max_bytes: int | None = None,
     name: str | None = None,
+    labelled: bool = True,
 ) -> Dataset:
-    """Read features and labels from the arrays of an .npz file.
+    """Read features and labels from the arrays of .npz files.
 
     Parameters
     ----------
-    path : path or list of paths
-        The file; the rows of several files are concatenated.
+    contents : sequence of Content
+        The files, whose rows are concatenated.
     variables : pair of str or list of pairs, default=None
         Names of the feature and label arrays.  None detects common names (``X`` and ``Y``, ``data``
         and ``target``, ``X_train`` ... ``Y_test``).  A sparse matrix ``X`` consists of the arrays
@@ -65,49 +52,23 @@ def read_npz(
     transpose_labels : bool, default=None
         Whether the shape of the label arrays is (n_labels, n_samples), as for :func:`read_mat`.
         Always False for files written by :func:`write_npz`, unless set.
-    member : str, default=None
-        File in a zip archive (an ``.npz`` in a ``.zip``).
-    max_bytes : int, default=None
-        Limit of the decompressed size of the arrays in bytes; see :func:`read`.
     name : str, default=None
         Name of the data set; None uses the name stored in the file, or else that of the file.
-
-    Returns
-    -------
-    Dataset
-        The data.
-
-    Raises
-    ------
-    DataFormatError
-        If the file is invalid.
-
-    See Also
-    --------
-    write_npz : Writes the file.
-    read : Detects the format of a file.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> import numpy as np
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> npz = pathlib.Path(folder.name, "toy.npz")
-    >>> np.savez(npz, X=np.ones((4, 3)), Y=np.eye(4, 2))
-    >>> read_npz(npz)
-    Dataset 'toy': 4 rows, 3 features (dense), 2 labels, 0.500 labels per row
-    >>> folder.cleanup()
+    labelled : bool, default=True
+        Whether to read the labels; otherwise, there is one label that is always 0.
     """
     wanted = None if variables is None else check_pairs(variables)
-    contents = open_all(path, max_bytes=max_bytes, member=member)
     parts: list[Part] = []
     described: list[dict[str, Any]] = []
     for content in contents:
         arrays = _load(content)
-        for pair in find_pairs(_names_of(arrays), wanted, content.path):
-            data, target = (_matrix(arrays, name, content) for name in pair)
+        for pair in find_pairs(_names_of(arrays), wanted, content.path, labelled):
+            data = _matrix(arrays, pair[0], content)
+            target = _matrix(arrays, pair[1], content) if labelled else None
             parts.append(Part(data, target, pair, content))
             described.append(_description(arrays, content))
+            if not labelled:
+                described[-1]["label_names"] = ()
     if transpose_labels is None and all(facts["label_names"] for facts in described):
         transpose_labels = False  # as write_npz writes them
     joined = []
@@ -120,29 +81,6 @@ def read_npz(
             raise part.error(message_of(error)) from error
     kept = joined[0].name if len(contents) == 1 and joined[0].name != "unnamed" else None
     return concatenate(joined, name or kept or joined_name(contents))
-
-
-def npz_features(
-    contents: Sequence[Content], variables: Pairs | None
-) -> tuple[list[Any], tuple[str, ...]]:
-    """Return the feature matrices of files, ignoring labels, and the names of the features."""
-    wanted = None if variables is None else check_pairs(variables)
-    matrices = []
-    names: set[tuple[str, ...]] = set()
-    for content in contents:
-        arrays = _load(content)
-        names.add(_description(arrays, content)["feature_names"])
-        for key in find_data(_names_of(arrays), wanted, content.path):
-            try:
-                matrices.append(check_features(_matrix(arrays, key, content), content))
-            except ValueError as error:
-                raise DataFormatError(f"the array {key!r}: {error}", content.path) from error
-    if len(names) > 1:
-        raise DataFormatError(
-            "the files cannot be concatenated, because their feature_names differ",
-            ", ".join(content.path for content in contents),
-        )
-    return matrices, names.pop()
 
 
 def _names_of(arrays: dict[str, np.ndarray]) -> list[str]:
@@ -173,13 +111,18 @@ def _load(content: Content) -> dict[str, np.ndarray]:
     return arrays
 
 
+def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Return the shape of an array, whether it is stored by columns, and its type."""
+    version = npy.read_magic(stream)
+    header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    return header(stream)
+
+
 def _array(data: bytes, info: zipfile.ZipInfo, content: Content, limit: int) -> np.ndarray:
     """Return an array, after checking its header against the size of the file."""
     stream = io.BytesIO(data)
     try:
-        version = npy.read_magic(stream)
-        header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, fortran, dtype = header(stream)
+        shape, fortran, dtype = read_header(stream)
         size = dtype.itemsize
         for length in shape:
             size *= length
@@ -230,34 +173,7 @@ def _description(arrays: dict[str, np.ndarray], content: Content) -> dict[str, A
 
 
 def write_npz(dataset: Dataset, path: str | os.PathLike[str]) -> Path:
-    """Write a compressed .npz file with the data and names; sparse features stay sparse.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        The data to write.
-    path : str or path-like
-        The file.
-
-    Returns
-    -------
-    Path
-        The file.
-
-    See Also
-    --------
-    read_npz : Reads the file.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from imcc.datasets import Dataset
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> npz = write_npz(Dataset([[0.5]], [[1]]), pathlib.Path(folder.name, "one.npz"))
-    >>> read_npz(npz).n_rows
-    1
-    >>> folder.cleanup()
-    """
+    """Write a compressed .npz file with the data and names; sparse features stay sparse."""
     arrays: dict[str, np.ndarray] = {
         "Y": dataset.Y.astype(np.int8),
         "feature_names": _name_array(dataset.feature_names),

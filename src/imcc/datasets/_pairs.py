@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -54,49 +54,25 @@ def _is_pair(value: object) -> bool:
 
 
 def find_pairs(
-    names: Collection[str], wanted: list[tuple[str, str]] | None, path: str
+    names: Collection[str], wanted: list[tuple[str, str]] | None, path: str, labelled: bool = True
 ) -> list[tuple[str, str]]:
-    """Return the pairs to read: those requested, or those with well-known names."""
+    """Return the pairs to read: those requested, or those with well-known names.
+
+    Unless ``labelled``, the file need not have the second of a pair.
+    """
+    needed = slice(2 if labelled else 1)
     if wanted is not None:
-        if absent := [name for pair in wanted for name in pair if name not in names]:
+        if absent := [name for pair in wanted for name in pair[needed] if name not in names]:
             raise DataFormatError(
                 f"there is no numeric variable {listed(absent)}; there are {listed(names, 10)}",
                 path,
             )
         return wanted
-    for split in _SPLITS:
-        if all(name in names for pair in split for name in pair):
-            return split
-    for pair in _WHOLE:
-        if all(name in names for name in pair):
-            return [pair]
+    for pairs in [*_SPLITS, *([pair] for pair in _WHOLE)]:
+        if all(name in names for pair in pairs for name in pair[needed]):
+            return pairs
     raise DataFormatError(
-        "the variables of the features and labels are unknown; specify them with "
-        + given("variables", ("data", "target"))
-        + f"; the file has {listed(names, 10) or 'no numeric variables'}",
-        path,
-    )
-
-
-def find_data(names: Collection[str], wanted: list[tuple[str, str]] | None, path: str) -> list[str]:
-    """Return the feature variables of a file that may have no labels."""
-    if wanted is not None:
-        data = [pair[0] for pair in wanted]
-        if absent := [name for name in data if name not in names]:
-            raise DataFormatError(
-                f"there is no numeric variable {listed(absent)}; there are {listed(names, 10)}",
-                path,
-            )
-        return data
-    for split in _SPLITS:
-        data = [pair[0] for pair in split]
-        if all(name in names for name in data):
-            return data
-    for data_name, _ in _WHOLE:
-        if data_name in names:
-            return [data_name]
-    raise DataFormatError(
-        "the variable of the features is unknown; specify it with "
+        f"the variables of the features {'and labels ' * labelled}are unknown; specify them with "
         + given("variables", ("data", "target"))
         + f"; the file has {listed(names, 10) or 'no numeric variables'}",
         path,
@@ -105,7 +81,10 @@ def find_data(names: Collection[str], wanted: list[tuple[str, str]] | None, path
 
 @dataclass(frozen=True)
 class Part:
-    """A matrix of features, a matrix of labels, and their source."""
+    """A matrix of features, a matrix of labels, and their source.
+
+    Labels that are not read are None, and become a column of 0.
+    """
 
     data: Any
     target: Any
@@ -114,21 +93,6 @@ class Part:
 
     def error(self, reason: str) -> DataFormatError:
         return DataFormatError(f"the variables {listed(self.names)}: " + reason, self.content.path)
-
-
-def check_features(data: Any, content: Content) -> Any:
-    """Return a matrix of features; raise a ValueError if it is invalid."""
-    if not sp.issparse(data):
-        data = np.asarray(data)
-        if data.dtype.kind not in "biuf":
-            raise ValueError(f"the features must be real numbers, not {data.dtype}")
-    if data.ndim != 2:
-        raise ValueError(f"the features must be a matrix, not of shape {data.shape}")
-    if 0 in data.shape:
-        raise ValueError(f"there are no rows: the features are of shape {data.shape}")
-    check_columns(data.shape[1], content.max_columns, "features")
-    check_cells(data.shape[0], 1, content.max_cells, "column")
-    return data
 
 
 def join_parts(parts: Sequence[Part], transpose_labels: bool | None) -> list[Dataset]:
@@ -148,7 +112,9 @@ def join_parts(parts: Sequence[Part], transpose_labels: bool | None) -> list[Dat
     """
     for part in parts:
         try:
-            shape = check_features(part.data, part.content).shape
+            shape = _check_features(part.data, part.content)
+            if part.target is None:
+                continue
             if part.target.ndim != 2:
                 raise ValueError(f"the labels must be a matrix, not of shape {part.target.shape}")
             if 0 in part.target.shape:
@@ -160,6 +126,10 @@ def join_parts(parts: Sequence[Part], transpose_labels: bool | None) -> list[Dat
                 )
         except ValueError as error:
             raise part.error(message_of(error)) from error
+    if parts[0].target is None:
+        zeros = [np.zeros((part.data.shape[0], 1), np.int8) for part in parts]
+        parts = [replace(part, target=zero) for part, zero in zip(parts, zeros, strict=True)]
+        transpose_labels = False
     turned = _is_turned(parts) if transpose_labels is None else transpose_labels
     found = []
     for part in parts:
@@ -206,3 +176,16 @@ def _is_turned(parts: Sequence[Part]) -> bool:
         + given("transpose_labels", True)
         + " (labels x rows)"
     )
+
+
+def _check_features(data: Any, content: Content) -> tuple[int, int]:
+    """Return the shape of a matrix of features; raise a ValueError if it is invalid."""
+    if not sp.issparse(data) and data.dtype.kind not in "biuf":
+        raise ValueError(f"the features must be real numbers, not {data.dtype}")
+    if data.ndim != 2:
+        raise ValueError(f"the features must be a matrix, not of shape {data.shape}")
+    if 0 in data.shape:
+        raise ValueError(f"there are no rows: the features are of shape {data.shape}")
+    check_columns(data.shape[1], content.max_columns, "features")
+    check_cells(data.shape[0], 1, content.max_cells, "column")
+    return data.shape

@@ -13,7 +13,6 @@ from imcc._utils.validation import check_count
 from imcc.datasets._errors import DataFormatError, listed
 from imcc.datasets._files import inner_name, refuses_by_memory
 from imcc.datasets._stream_npz import NpzRows
-from imcc.datasets._stream_parquet import ParquetRows
 from imcc.datasets._stream_svmlight import SvmlightRows
 
 # Default number of entries of a chunk (32 MiB).
@@ -89,8 +88,8 @@ def open_stream(
         ``.libsvm``, also with ``.gz`` or ``.bz2``) files, or folders of such files, which are read
         in the order of their names.
     labels : list of str or int, default=None
-        For Parquet: names of the label columns, or their number, as for :func:`read_parquet`.  Not
-        needed for files written by :func:`write_parquet`.
+        For Parquet: names of the label columns; or their number, where a positive number means the
+        first columns and a negative one the last columns.
     label_prefix : str, default=None
         For Parquet: prefix of the names of the label columns.
     variables : pair of str, default=None
@@ -99,7 +98,7 @@ def open_stream(
         For svmlight: number of features.  None uses the number that the files declare, or the
         largest index that occurs.
     index_base : {"auto", "zero", "one"}, default="auto"
-        For svmlight: whether features are counted from 0 or from 1, as for :func:`read_svmlight`.
+        For svmlight: whether features are counted from 0 or from 1, as for :func:`read`.
     chunk_rows : int, default=None
         Number of rows of a chunk.  None means about 32 MiB of dense numbers.
 
@@ -147,6 +146,9 @@ def open_stream(
         svmlight={"n_features": n_features, "index_base": None if index_base == "auto" else 1},
     )
     if kind == "parquet":
+        # Not at the top: that package imports this one.
+        from imcc.tables._parquet import ParquetRows
+
         return FileStream([ParquetRows(f, labels, label_prefix) for f in files], chunk_rows)
     if kind == "npz":
         return FileStream([NpzRows(f, variables or ("X", "Y")) for f in files], chunk_rows)

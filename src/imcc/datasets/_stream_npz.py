@@ -11,12 +11,12 @@ from typing import IO, Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.lib import format as npy
 
 from imcc._utils.errors import given
 from imcc.datasets._dataset import default_names
 from imcc.datasets._errors import DataFormatError, listed
 from imcc.datasets._files import UNPACK_ERRORS, Content, check_columns, check_sparse, open_member
+from imcc.datasets._npz import read_header
 
 _DAMAGED = (*UNPACK_ERRORS, KeyError, IndexError, TypeError, MemoryError)
 
@@ -38,9 +38,7 @@ class _Member:
 
     def _read_header(self, path: str) -> None:
         key = self.key
-        version = npy.read_magic(self._stream)
-        header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        self.shape, fortran, self.dtype = header(self._stream)
+        self.shape, fortran, self.dtype = read_header(self._stream)
         if self.dtype.hasobject:
             raise DataFormatError(
                 f"the array {key!r} contains Python objects, which are not supported", path

@@ -10,7 +10,6 @@ import json
 import os
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +25,11 @@ from imcc.datasets._errors import DataFormatError, warn_user
 from imcc.datasets._files import (
     MAX_COLUMNS,
     Content,
-    Source,
     check_cells,
     check_columns,
     decode,
     each_line,
     joined_name,
-    open_all,
-    refuses_by_memory,
 )
 from imcc.datasets._text import check_names, number_texts, plain_float
 
@@ -58,23 +54,22 @@ class Rows:
         return len(self.starts) - 1
 
 
-@refuses_by_memory
 def read_svmlight(
-    path: Source | Sequence[Source],
+    contents: Sequence[Content],
     *,
     n_features: int | None = None,
     index_base: str = "auto",
     encoding: str | None = None,
-    member: str | None = None,
-    max_bytes: int | None = None,
     name: str | None = None,
+    known_base: int | None = None,
+    labelled: bool = True,
 ) -> Dataset:
-    r"""Read an svmlight (libsvm) file with a comma-separated list of labels at the start of a row.
+    r"""Read svmlight (libsvm) files with a comma-separated list of labels at the start of a row.
 
     Parameters
     ----------
-    path : path or list of paths
-        The file; the rows of several files are concatenated.
+    contents : sequence of Content
+        The files, whose rows are concatenated.
     n_features : int, default=None
         Number of features.  None uses the number that the file declares, or the largest index that
         occurs.
@@ -83,101 +78,44 @@ def read_svmlight(
         the index 0 occurs, 1 if the index ``n_features`` occurs, and otherwise 1 with a
         :class:`DataWarning`.  The result is stored in ``coding`` of the data set, so that files for
         a model of these data are read in the same way.
-    encoding, member, max_bytes, name
+    encoding, name
         As for :func:`read_mulan`.
+    known_base : {0, 1}, default=None
+        Index base of the training data of a model, for files that do not declare it.
+    labelled : bool, default=True
+        Whether to read the labels; otherwise, there is one label that is always 0.
 
     Returns
     -------
     Dataset
         The data, with sparse features.
 
-    Raises
-    ------
-    DataFormatError
-        If the file is invalid.
-
-    See Also
-    --------
-    write_svmlight : Writes the file.
-    read : Detects the format of a file.
-
     Notes
     -----
     Labels are integers; each number that occurs is a label, whose name is the number.  Empty lines
     are ignored.  The first line can contain three numbers (rows, features, labels), as in the
     extreme classification repository; features and labels are then counted from 0.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> text = pathlib.Path(folder.name, "toy.svm")
-    >>> _ = text.write_text("1,4 1:0.5 3:2\n 2:1\n4 1:1\n")
-    >>> toy = read_svmlight(text, index_base="one")
-    >>> toy
-    Dataset 'toy': 3 rows, 3 features (sparse), 2 labels, 1.000 labels per row
-    >>> toy.label_names
-    ('1', '4')
-    >>> folder.cleanup()
-    """
-    parsed = parse_svmlight(
-        path, n_features, index_base, encoding=encoding, member=member, max_bytes=max_bytes
-    )
-    try:
-        Y, label_names = labels_of(parsed.rows, parsed.max_cells, parsed.max_columns)
-        title = name or parsed.rows.header.get("name") or parsed.name
-        coding = None if parsed.index_base is None else Coding(index_base=parsed.index_base)
-        return Dataset(parsed.X, Y, parsed.feature_names, label_names, title, parsed.path, coding)
-    except (ValueError, TypeError) as error:
-        raise DataFormatError(message_of(error), parsed.path) from error
-
-
-@dataclass(frozen=True)
-class Parsed:
-    """The rows of svmlight files, with a feature matrix and label numbers."""
-
-    X: Any
-    feature_names: tuple[str, ...]
-    rows: Rows
-    index_base: int | None
-    path: str
-    name: str
-    max_cells: int
-    max_columns: int
-
-
-def parse_svmlight(
-    path: Source | Sequence[Source],
-    n_features: int | None = None,
-    index_base: str = "auto",
-    *,
-    known_base: int | None = None,
-    encoding: str | None = None,
-    member: str | None = None,
-    max_bytes: int | None = None,
-) -> Parsed:
-    """Read the features and the label numbers of svmlight files; see :func:`read_svmlight`.
-
-    Parameters
-    ----------
-    known_base : {0, 1}, default=None
-        Index base of the training data of a model, for files that do not declare it.
     """
     check_choice("index_base", index_base, INDEX_BASES)
     if n_features is not None and not 1 <= n_features <= MAX_COLUMNS:
         raise ValueError(f"n_features must be from 1 to {MAX_COLUMNS}, got {n_features!r}")
-    contents = open_all(path, max_bytes=max_bytes, member=member)
     rows = Rows()
     declared = [_parse(content, rows, encoding) for content in contents]
-    shown = ", ".join(content.path for content in contents)
-    base = base_of(rows, index_base, n_features, all(declared), known_base, shown)
-    limit = max(content.max_columns for content in contents)
-    try:
-        X, feature_names = features_of(rows, n_features, base, limit)
-    except (ValueError, TypeError) as error:
-        raise DataFormatError(message_of(error), shown) from error
+    path = ", ".join(content.path for content in contents)
+    base = base_of(rows, index_base, n_features, all(declared), known_base, path)
+    max_columns = max(content.max_columns for content in contents)
     max_cells = max(content.max_cells for content in contents)
-    return Parsed(X, feature_names, rows, base, shown, joined_name(contents), max_cells, limit)
+    try:
+        X, feature_names = features_of(rows, n_features, base, max_columns)
+        if labelled:
+            Y, label_names = labels_of(rows, max_cells, max_columns)
+        else:
+            Y, label_names = np.zeros((len(rows), 1), np.int8), ()
+        title = name or rows.header.get("name") or joined_name(contents)
+        coding = None if base is None else Coding(index_base=base)
+        return Dataset(X, Y, feature_names, label_names, title, path, coding)
+    except (ValueError, TypeError) as error:
+        raise DataFormatError(message_of(error), path) from error
 
 
 def _parse(content: Content, rows: Rows, encoding: str | None) -> bool:
@@ -399,34 +337,7 @@ def indicators_of(rows: Rows, numbers: Sequence[int]) -> np.ndarray:
 
 
 def write_svmlight(dataset: Dataset, path: str | os.PathLike[str]) -> Path:
-    """Write an svmlight file with features and labels counted from 0 and names in a comment.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        The data to write.
-    path : str or path-like
-        The file; compressed if the suffix is ``.gz``, ``.bz2`` or ``.zip``.
-
-    Returns
-    -------
-    Path
-        The file.
-
-    See Also
-    --------
-    read_svmlight : Reads the file.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from imcc.datasets import Dataset
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> text = write_svmlight(Dataset([[0.5, 2]], [[1, 1]]), pathlib.Path(folder.name, "one.svm"))
-    >>> print(text.read_text().splitlines()[-1])
-    0,1 0:0.5 1:2
-    >>> folder.cleanup()
-    """
+    """Write an svmlight file with features and labels counted from 0 and names in a comment."""
     check_names(dataset, "svmlight", unique=False)
     header = {key: getattr(dataset, key) for key in ("name", "feature_names", "label_names")}
     lines = [_MARK + json.dumps(header), *_row_texts(dataset), ""]

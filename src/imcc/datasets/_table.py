@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from imcc._utils.errors import message_of
-from imcc.datasets._errors import DataFormatError, listed
+from imcc.datasets._errors import DataFormatError
 from imcc.datasets._files import MAX_CELLS, check_cells
 
 
@@ -23,8 +23,8 @@ class Attribute:
     ----------
     name : str
         Name of the column.
-    kind : {"numeric", "nominal", "words", "string"}, default="numeric"
-        Numbers, words that the file declares, words collected from the rows, or free text.
+    kind : {"numeric", "nominal", "string"}, default="numeric"
+        Numbers, words that the file declares, or words collected from the rows.
     categories : tuple of str, default=()
         The words of a column that is not numeric, in the order of their codes.
     """
@@ -210,47 +210,3 @@ def move_codes(values: Any, moves: Mapping[int, np.ndarray]) -> Any:
     others = np.setdiff1d(np.arange(values.shape[1]), filled)
     both = sp.hstack([by_column[:, others], sp.csc_array(dense)], format="csc")
     return sp.csr_array(both[:, np.argsort(np.concatenate([others, filled]))])
-
-
-def sorted_words(
-    name: str, kind: str, words: tuple[str, ...], positions: np.ndarray
-) -> tuple[Attribute, np.ndarray]:
-    """Sort the words of a column, so that codes do not depend on the order of rows.
-
-    Words that do not occur are removed.
-
-    Parameters
-    ----------
-    name, kind : str
-        Name and kind of the column.
-    words : tuple of str
-        The words in any order.
-    positions : ndarray
-        Position of the word of each row; NaN if it is missing.
-    """
-    known = ~np.isnan(positions)
-    used, where = np.unique(positions[known].astype(int), return_inverse=True)
-    order = sorted(range(len(used)), key=lambda i: words[used[i]])
-    moved = np.empty(len(used))
-    moved[order] = np.arange(len(used))
-    found = np.full(len(positions), np.nan)
-    found[known] = moved[where]
-    return Attribute(name, kind, tuple(words[used[i]] for i in order)), found
-
-
-def find_columns(table: Table, names: Sequence[str], what: str) -> list[int]:
-    """Return the positions of the columns with these names, in the order of the names."""
-    positions: dict[str, int] = {}
-    repeated = set()
-    for position, name in enumerate(table.names):
-        if name in positions:
-            repeated.add(name)
-        positions.setdefault(name, position)
-    if absent := [name for name in names if name not in positions]:
-        raise table.error(
-            f"{what} contains {len(absent)} label(s) that are not columns of the file: "
-            f"{listed(absent)}; the columns are {listed(table.names)}"
-        )
-    if ambiguous := [name for name in names if name in repeated]:
-        raise table.error(f"several columns have the name of a label: {listed(ambiguous)}")
-    return [positions[name] for name in names]

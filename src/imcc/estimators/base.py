@@ -150,7 +150,7 @@ class ScoringClassifierMixin(FitScoreMixin):
             Rows to predict.  For a Dask collection, the result is a lazy Dask array.
         thresholds : float or array-like of shape (n_labels,), default=None
             Predict labels whose score is at least the threshold: one number for all labels, or one
-            per label.  None means 0.  :class:`imcc.calibration.TunedThresholds` chooses thresholds
+            per label.  None means 0.  :class:`imcc.estimators.TunedThresholds` chooses thresholds
             from data.  Not allowed for a 1-D training target with more than two classes, where the
             class with the highest score is predicted.
 

@@ -1,4 +1,4 @@
-"""Base classes of the searches: store the results, choose the best setting, predict with it."""
+"""Base class of the searches: store the results, choose the best setting, predict with it."""
 
 from __future__ import annotations
 
@@ -37,11 +37,13 @@ def _gives_probabilities(self: Any) -> bool:
     return True
 
 
-class SearchMixin(LogOddsClassifierMixin):
-    """Mixin with the methods of a fitted search: predictions, probabilities and the results.
+class SearchClassifier(LogOddsClassifierMixin, BaseEstimator):
+    """Base class of classifiers that select a setting by cross-validation, like ``GridSearchCV``.
 
-    Subclasses have the parameter ``calibrate``.  After ``fit`` they have ``best_estimator_`` and,
-    with ``calibrate=True``, ``calibration_``; their scores are then log-odds.
+    Subclasses have the parameters ``scoring``, ``refit`` and ``calibrate``.  Their ``fit``
+    evaluates the settings and calls :meth:`_store_results`, then :meth:`_store_best` for the
+    selected setting, and, with ``calibrate=True``, :meth:`_store_calibration` with the scores of
+    this setting for held-out rows; the scores are then log-odds.
     """
 
     _uses_groups = True
@@ -118,17 +120,6 @@ class SearchMixin(LogOddsClassifierMixin):
     calibration_: LogisticMaps
     cv_results_: dict[str, Any]
     refit: Any
-
-
-class SearchClassifier(SearchMixin, BaseEstimator):
-    """Base class of classifiers that select a setting by cross-validation, like ``GridSearchCV``.
-
-    Subclasses have the parameters ``scoring``, ``refit`` and ``calibrate``.  Their ``fit``
-    evaluates the settings and calls :meth:`_store_results`, then :meth:`_store_best` for the
-    selected setting, and :meth:`_store_calibration` with the scores of this setting for held-out
-    rows.
-    """
-
     scoring: Any
     calibrate: bool
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import ParameterGrid
 
 from imcc._array.device import explained_memory_errors, on_device
 from imcc._math.clustering import split_n_clusters
@@ -26,7 +24,6 @@ from imcc._math.search.results import (
     by_rank,
     cv_results,
     edges_of_grid,
-    parameter_grids,
     score_keys,
 )
 from imcc._math.search.scorers import check_scoring
@@ -36,7 +33,6 @@ from imcc._utils.errors import Message, named
 from imcc._utils.progress import part
 from imcc._utils.validation import (
     check_choice,
-    check_count,
     check_features,
     check_weighted,
     draw_seed,
@@ -47,6 +43,8 @@ from imcc.estimators.imcc import IMCCClassifier
 
 PAPER_WEIGHTS = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
 PAPER_N_CLUSTERS = (8, 16, 32, 64, 128, 256)
+# Widths are factors of this one, computed from the training rows of each fold.
+_WIDTH = "mean_distance"
 WIDTH_SCALES = (0.25, 0.5, 1.0, 2.0)
 #: The named grids: default values of each axis.
 GRIDS: dict[str, dict[str, tuple[Any, ...]]] = {
@@ -102,10 +100,6 @@ class IMCCClassifierCV(SearchClassifier):
     width_scales : sequence of float or None, default=None
         Factors of the width to try, for kernels that have a width.  ``**imcc.KERNEL_SEARCH`` sets
         ``kernels`` and ``width_scales`` to two kernels with four widths each.
-    kernel_params : dict or None, default=None
-        Parameters of all kernels, as for :class:`IMCCClassifier`.
-    width : "mean_distance" or float, default="mean_distance"
-        As for :class:`IMCCClassifier`; computed from the training rows of each fold.
     approximation : {"nystroem", "fourier"} or None, default=None
         As for :class:`IMCCClassifier`; landmarks are chosen within each fold.  The search is exact
         for the given approximation, and its time is linear in the number of rows instead of cubic.
@@ -130,7 +124,7 @@ class IMCCClassifierCV(SearchClassifier):
         Whether to calibrate probabilities.  Each row is scored by a model with the selected setting
         that was fitted without the row, on the folds of the search.  For each label, the log-odds
         ``a f + c`` with a >= 0 are fitted to its scores f, as by
-        :class:`imcc.calibration.MultilabelCalibrator`.  The search then has ``predict_proba``;
+        :class:`imcc.estimators.MultilabelCalibrator`.  The search then has ``predict_proba``;
         ``decision_function`` returns the log-odds, and ``predict`` the labels with p >= 1/2.  This
         needs one more fit per fold, with the clusters of the search; ``cv`` must hold out each row
         exactly once.
@@ -138,9 +132,6 @@ class IMCCClassifierCV(SearchClassifier):
         Number of folds and widths to compute in parallel, through joblib
         (``joblib.parallel_config`` applies).  None means 1, with several threads of the linear
         algebra where matrices are large.  Ignored on a device.
-    verbose : int, default=0
-        1 prints the size of the search and the selected setting to standard error; 2 or more also
-        prints a line after each part.
     clusterer : scikit-learn clusterer, array of shape (n_clusters, n_features) or None, \
 default=None
         As for :class:`IMCCClassifier`.
@@ -221,8 +212,6 @@ default=None
         grid: str = "default",
         kernels: Sequence[str | Callable[..., float]] | None = None,
         width_scales: Sequence[float] | None = None,
-        kernel_params: Mapping[str, Any] | None = None,
-        width: str | float = "mean_distance",
         approximation: str | None = None,
         n_components: int | None = None,
         landmarks: Any = "kmeans",
@@ -233,7 +222,6 @@ default=None
         refit: bool | str = True,
         calibrate: bool = False,
         n_jobs: int | None = None,
-        verbose: int = 0,
         clusterer: Any = None,
         random_state: Any = None,
         device: str | None = None,
@@ -245,8 +233,6 @@ default=None
         self.grid = grid
         self.kernels = kernels
         self.width_scales = width_scales
-        self.kernel_params = kernel_params
-        self.width = width
         self.approximation = approximation
         self.n_components = n_components
         self.landmarks = landmarks
@@ -255,7 +241,6 @@ default=None
         self.refit = refit
         self.calibrate = calibrate
         self.n_jobs = n_jobs
-        self.verbose = verbose
         self.clusterer = clusterer
         self.random_state = random_state
         self.device = device
@@ -297,17 +282,16 @@ default=None
             n_clusters=_check_n_clusters(self._axis("n_clusters")),
         )
         kernels = [
-            (kernel, check_kernel(kernel, self.kernel_params, self.width))
+            (kernel, check_kernel(kernel, None, _WIDTH))
             for kernel in check_list("kernels", self._axis("kernels"))
         ]
         width_scales = check_axis("width_scales", self._axis("width_scales"), above=0).tolist()
         scoring = check_scoring(self.scoring, self.refit, scorers=True)
         calibrate = self._check_calibrate()
-        options = (self.width, self.n_components, self.landmarks)
+        options = (_WIDTH, self.n_components, self.landmarks)
         approximations = [
             check_approximation(self.approximation, kernel, *options) for _, kernel in kernels
         ]
-        check_count("verbose", self.verbose, at_least=0)
         refuse_stream(X, y, type(self).__name__)
         given = X
         X = check_features(self, X, reset=True)
@@ -318,8 +302,6 @@ default=None
         folds = make_folds(cv, X, target, weighted.part(groups))
         if calibrate:
             check_each_once(folds, X.shape[0])
-        if self.verbose:
-            _print_size(grid, kernels, width_scales, len(folds))
         seed = draw_seed(self.random_state)
         rows = on_device(X, self.device)
         # Fitting the best setting takes about as long as one fold of one width.
@@ -340,12 +322,10 @@ default=None
                 scoring,
                 kernels=[kernel for _, kernel in kernels],
                 approximations=approximations,
-                width=self.width,
                 width_scales=width_scales,
                 clusterer=self.clusterer,
                 seed=seed,
                 n_jobs=self.n_jobs,
-                progress=_print_progress if self.verbose > 1 else None,
                 weights=weights,
             )
         keys = score_keys(scoring.names, self.scoring)
@@ -354,8 +334,6 @@ default=None
         if scoring.decides is not None:
             best = next(by_rank(results, keys[scoring.decides]))
             self._store_best(best)
-            if self.verbose:
-                _print(f"{scoring.decides}={best.score:.6g} with {best.params}")
             if message := _edges(results, keys[scoring.decides], grid, width_scales, folds):
                 warnings.warn(message, EdgeOfGridWarning, stacklevel=3)
         if self.refit is not False:
@@ -413,8 +391,6 @@ default=None
         """
         return IMCCClassifier(
             **params,
-            kernel_params=self.kernel_params,
-            width=self.width,
             approximation=self.approximation,
             n_components=self.n_components,
             landmarks=self.landmarks,
@@ -461,17 +437,3 @@ def _edges(
         message += f"{between}{name}={value:g} is the {side} of " + listed
         message += f", try {beyond} values"
     return message
-
-
-def _print_size(grid: Grid, kernels: Any, width_scales: Sequence[float], n_folds: int) -> None:
-    axes = parameter_grids(grid, kernels, width_scales)
-    n_settings = sum(len(ParameterGrid(part)) for part in axes)
-    _print(f"{n_settings} settings on {n_folds} folds")
-
-
-def _print_progress(done: int, total: int) -> None:
-    _print(f"{done} of {total} parts done")
-
-
-def _print(text: str) -> None:
-    print(f"imcc search: {text}", file=sys.stderr, flush=True)

@@ -124,7 +124,7 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
     See Also
     --------
     IMCCClassifierCV : Exact grid search for a single model with virtual examples.
-    imcc.calibration.TunedThresholds : Selects a threshold per label.
+    imcc.estimators.TunedThresholds : Selects a threshold per label.
 
     Notes
     -----
@@ -207,7 +207,7 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
     ) -> np.ndarray:
         """Search and fit the ensemble, and return held-out scores of the training rows.
 
-        :class:`imcc.calibration.TunedThresholds` with ``cv="held_out"`` selects thresholds on these
+        :class:`imcc.estimators.TunedThresholds` with ``cv="held_out"`` selects thresholds on these
         scores, without further fits.
 
         Parameters

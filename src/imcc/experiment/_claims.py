@@ -2,135 +2,116 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import threading
 import time
 import uuid
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from imcc.experiment._database import connect, errors_in_words, transaction
+from imcc.experiment._database import connect, damage_in_words
 from imcc.experiment._errors import StoreError
-from imcc.experiment._plan import TaskKey
+from imcc.experiment._results import TaskKey, parsed
 
-HEARTBEAT_SECONDS = 10.0
+if TYPE_CHECKING:
+    from imcc.experiment._store import Store
+
+_HEARTBEAT_SECONDS = 10.0
 # A runner on another machine without a heartbeat for this long is considered dead.
-SILENT_SECONDS = 120.0
+_SILENT_SECONDS = 120.0
 
 
-class Claimant:
+class Claims:
     """The claims of a runner on the tasks of a store, a context manager.
 
     Parameters
     ----------
-    path : Path
+    store : Store
         The store.
-    heartbeat : float, default=10.0
-        Seconds between heartbeats.
     """
 
-    def __init__(self, path: Path, heartbeat: float = HEARTBEAT_SECONDS) -> None:
-        self.path = path
-        self.id = uuid.uuid4().hex
-        self.begun = time.time()
-        self._heartbeat = heartbeat
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        pid = os.getpid()
+        self._runner = json.dumps([uuid.uuid4().hex, machine(), pid, process_start(pid)])
+        self._begun = time.time()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="imcc-heartbeat", daemon=True)
 
     def __enter__(self) -> Self:
-        self._connection = connect(self.path)
-        with errors_in_words(self.path), transaction(self._connection):
-            self._connection.execute(
-                "INSERT INTO runners VALUES (?, ?, ?, ?, ?)",
-                (self.id, machine(), os.getpid(), process_start(os.getpid()), time.time()),
-            )
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._stop.set()
         self._thread.join()
         try:
-            with errors_in_words(self.path), transaction(self._connection):
-                self._forget([self.id])
+            with self._store.writing() as connection:
+                connection.execute(
+                    "DELETE FROM tasks WHERE state = 'running' AND content = ?", (self._runner,)
+                )
         except StoreError:
             # The disk may be full.  Claims expire when this process ends; keep the first error.
             if error is None:
                 raise
-        finally:
-            self._connection.close()
 
     def claim(self, wanted: Sequence[TaskKey]) -> TaskKey | None:
         """Claim the first task that is neither done, nor claimed, nor has failed in this run."""
-        with errors_in_words(self.path), transaction(self._connection):
-            self._drop_dead_runners()
+        with damage_in_words(self._store.path), self._store.writing() as connection:
+            rows = connection.execute(
+                "SELECT dataset, method, repetition, state, at, "
+                "CASE state WHEN 'running' THEN content END FROM tasks"
+            )
             taken = {
-                tuple(row)
-                for row in self._connection.execute(
-                    "SELECT kind, dataset, method, repetition FROM runs UNION ALL "
-                    "SELECT kind, dataset, method, repetition FROM studies UNION ALL "
-                    "SELECT kind, dataset, method, repetition FROM claims UNION ALL "
-                    "SELECT kind, dataset, method, repetition FROM failures WHERE at >= ?",
-                    (self.begun,),
-                )
+                TaskKey(*key)
+                for *key, state, at, runner in rows
+                if state == "done"
+                or (state == "failed" and at >= self._begun)
+                or (state == "running" and is_alive(runner, at))
             }
-            for key in wanted:
-                if key not in taken:
-                    self._connection.execute(
-                        "INSERT INTO claims VALUES (?, ?, ?, ?, ?, ?)",
-                        (*key, self.id, time.time()),
-                    )
-                    return TaskKey(*key)
-        return None
+            key = next((key for key in wanted if key not in taken), None)
+            if key is not None:
+                connection.execute(
+                    "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, 'running', ?, ?)",
+                    (*key, self._runner, time.time()),
+                )
+        return key
 
     def give_back(self, key: TaskKey) -> None:
         """Release the claim on a task."""
-        with errors_in_words(self.path), transaction(self._connection):
-            self._connection.execute(
-                "DELETE FROM claims WHERE kind = ? AND dataset = ? AND method = ? "
-                "AND repetition = ? AND runner = ?",
-                (*key, self.id),
+        with self._store.writing() as connection:
+            connection.execute(
+                "DELETE FROM tasks WHERE dataset = ? AND method = ? AND repetition = ? "
+                "AND state = 'running' AND content = ?",
+                (*key, self._runner),
             )
 
     def _beat(self) -> None:
-        connection = connect(self.path)
-        try:
-            while not self._stop.wait(self._heartbeat):
-                try:
+        while not self._stop.wait(_HEARTBEAT_SECONDS):
+            try:
+                with closing(connect(self._store.path)) as connection:
                     connection.execute(
-                        "UPDATE runners SET heartbeat = ? WHERE id = ?", (time.time(), self.id)
+                        "UPDATE tasks SET at = ? WHERE state = 'running' AND content = ?",
+                        (time.time(), self._runner),
                     )
-                except sqlite3.Error:
-                    # A missed heartbeat does no harm; problems with the file are reported when a
-                    # row is written.
-                    continue
-        finally:
-            connection.close()
-
-    def _drop_dead_runners(self) -> None:
-        """Delete dead runners and their claims."""
-        rows = self._connection.execute("SELECT id, machine, pid, started, heartbeat FROM runners")
-        self._forget([row[0] for row in rows.fetchall() if not is_alive(*row[1:])])
-
-    def _forget(self, runners: Sequence[str]) -> None:
-        for runner in runners:
-            self._connection.execute("DELETE FROM claims WHERE runner = ?", (runner,))
-            self._connection.execute("DELETE FROM runners WHERE id = ?", (runner,))
+            except (sqlite3.Error, StoreError):
+                # A missed heartbeat does no harm; problems with the file are reported when a row
+                # is written.
+                continue
 
 
-def is_alive(on: str, pid: int, started: str, heartbeat: float) -> bool:
+def is_alive(runner: str, heartbeat: float) -> bool:
     """Return whether a runner is alive, by its process (same machine) or its heartbeat."""
+    _, on, pid, started = parsed(runner, list)
+    if not isinstance(pid, int):
+        raise ValueError(f"the process {pid!r} of a runner")
     if on == machine():
         return process_start(pid) == started
-    return time.time() - heartbeat < SILENT_SECONDS
+    return time.time() - heartbeat < _SILENT_SECONDS
 
 
 def machine() -> str:

@@ -31,7 +31,7 @@ from imcc.experiment._errors import ExperimentError
 #: Packages whose estimators are always allowed.
 ALLOWED = ("imcc", "sklearn")
 # Public modules from which classes of imcc can be imported.
-_PUBLIC = ("imcc", "imcc.estimators", "imcc.baselines", "imcc.calibration")
+_PUBLIC = ("imcc", "imcc.estimators", "imcc.baselines")
 _ENTRIES = {"estimator", "params", "defaults"}
 
 
@@ -123,21 +123,6 @@ def canonical(description: Mapping[str, Any]) -> Any:
     return {**rest, "params": params}
 
 
-def is_resolved(description: Mapping[str, Any]) -> bool:
-    """Return whether a description has the values of all parameters, defaults included."""
-    return "defaults" in description
-
-
-def is_ours(value: Any) -> bool:
-    """Return whether a description only names classes of imcc, including nested ones."""
-    if isinstance(value, Mapping):
-        named = value.get("estimator")
-        # A parameter called "estimator" is a description itself and is checked below.
-        is_name = isinstance(named, str)
-        return (not is_name or named in CLASSES) and all(map(is_ours, value.values()))
-    return all(map(is_ours, value)) if isinstance(value, (list, tuple)) else True
-
-
 def packages_of(value: Any) -> tuple[str, ...]:
     """Return the packages that a description names, including nested ones."""
     found: tuple[str, ...] = ()
@@ -192,7 +177,7 @@ def build_estimator(
         built = kind(**values)
     except TypeError as error:
         raise ExperimentError(f"{where}: {error}") from error
-    if is_resolved(description):
+    if "defaults" in description:
         _warn_of_new_parameters(built, description, where)
     return built
 

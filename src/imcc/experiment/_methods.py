@@ -17,8 +17,6 @@ from imcc.experiment._describe import (
     canonical,
     describe_estimator,
     from_data,
-    is_ours,
-    is_resolved,
     packages_of,
     short_name,
     to_data,
@@ -148,7 +146,7 @@ class Method:
         where = f"method {self.name!r}"
         estimator, grid = self.build(allow), self.build_grid(allow)
         _check_usable(estimator, grid, where)
-        if is_resolved(self.description):
+        if self.is_resolved:
             return self
         return replace(
             self,
@@ -159,17 +157,25 @@ class Method:
     @property
     def is_resolved(self) -> bool:
         """Whether the values of all parameters are known."""
-        return is_resolved(self.description)
+        return "defaults" in self.description
 
     @property
     def is_ours(self) -> bool:
-        """Whether it is a named method, or only uses classes of imcc, nested ones included."""
-        ours = is_ours(self.description) or self.description in NAMED.values()
-        return ours and is_ours(self.grid or {})
+        """Whether it only uses classes of imcc, nested ones included."""
+        return not packages_of([self.description, self.grid])
 
     def canonical(self) -> dict[str, Any]:
         """Return a canonical form for comparisons."""
         return canonical(self.to_dict())
+
+    def difference(self, other: Method) -> str:
+        """Return the first difference to another method in words; "" if they are the same."""
+        ours, theirs = self.canonical(), other.canonical()
+        for name in sorted({*ours["params"], *theirs["params"]}):
+            values = [method["params"].get(name) for method in (ours, theirs)]
+            if values[0] != values[1]:
+                return f"{name} is {values[0]!r} there, {values[1]!r} here"
+        return "" if ours == theirs else f"it is {ours} there, {theirs} here"
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dict that can be written as JSON."""

@@ -4,65 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import tomllib
+from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple
+from importlib import resources
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.validation import check_choice, check_count, check_number
-from imcc.experiment._describe import (
-    ALLOWED,
-    check_allowed,
-    is_resolved,
-    packages_of,
-    short_name,
-)
-from imcc.experiment._errors import ExperimentError
-from imcc.experiment._methods import PAPER_GRID, Method, make_methods
+from imcc.experiment._describe import ALLOWED, check_allowed, packages_of
+from imcc.experiment._errors import ExperimentError, StoreError
+from imcc.experiment._methods import Method, make_methods
+from imcc.experiment._results import TaskKey
 from imcc.experiment._sources import DatasetSpec, make_datasets
 from imcc.metrics import METRICS
 
-#: Kind of a task: scores of a method on one split.
-SCORES = "scores"
-#: Kind of a task: a study of the sensitivity to the parameters.
-SENSITIVITY = "sensitivity"
+#: The experiments that are included in the package.
+SHIPPED = ("quick",)
 _MAX_TASKS = 1_000_000
-# The default method of sensitivity studies.
-_STUDIED: dict[str, Any] = {"estimator": "IMCCClassifierCV", "params": PAPER_GRID}
-
-
-class TaskKey(NamedTuple):
-    """Key of a task, unique in an experiment.
-
-    Attributes
-    ----------
-    kind : {"scores", "sensitivity"}
-        Kind of the task.
-    dataset, method : str
-        Names of the data set and the method.
-    repetition : int
-        Index of the split, from 0.
-
-    Examples
-    --------
-    >>> print(TaskKey("scores", "yeast", "imcc", 0))
-    yeast, imcc, split 1
-    >>> print(TaskKey("sensitivity", "enron", "imcc", 0))
-    enron, sensitivity of imcc
-    """
-
-    kind: str
-    dataset: str
-    method: str
-    repetition: int
-
-    def __str__(self) -> str:
-        if self.kind == SENSITIVITY:
-            return f"{self.dataset}, sensitivity of {self.method}"
-        return f"{self.dataset}, {self.method}, split {self.repetition + 1}"
 
 
 @dataclass(frozen=True)
@@ -96,8 +59,6 @@ class Task:
 
     Attributes
     ----------
-    kind : {"scores", "sensitivity"}
-        Kind of the task.
     dataset : DatasetSpec
         The data set.
     method : Method
@@ -108,19 +69,21 @@ class Task:
         Protocol of the experiment.
     allow : tuple of str
         Packages from which the method may be imported; the result does not depend on it.
+    data_fingerprint : str or None
+        Hash of the data of existing results; with other data, the task fails.
     """
 
-    kind: str
     dataset: DatasetSpec
     method: Method
     repetition: int
     protocol: Protocol
     allow: tuple[str, ...] = field(default=ALLOWED, compare=False)
+    data_fingerprint: str | None = field(default=None, compare=False)
 
     @property
     def key(self) -> TaskKey:
         """Key of the task, unique in an experiment."""
-        return TaskKey(self.kind, self.dataset.name, self.method.name, self.repetition)
+        return TaskKey(self.dataset.name, self.method.name, self.repetition)
 
     @property
     def fingerprint(self) -> str:
@@ -161,7 +124,7 @@ class Experiment:
         ``{"name": ..., "table": "file.csv", "labels": [...]}`` (or ``"tags": ...``) is a table with
         text and missing values, whose preprocessing is fitted to the training rows of each split.
     methods : str, estimator, mapping or iterable of these, default=()
-        Named methods (see :data:`imcc.experiment.NAMED`), scikit-learn multi-label estimators or
+        Named methods, such as ``"imcc"`` and ``"ecc"``, scikit-learn multi-label estimators or
         their import paths.  The parameters of a pair (estimator, grid) are chosen by
         cross-validation.
     n_repeats : int, default=10
@@ -177,10 +140,6 @@ class Experiment:
         Whether splits preserve the frequency of every label.
     seed : int, default=0
         Seed of the splits.
-    sensitivity : iterable of str or mapping, default=()
-        Data sets, not necessarily among ``datasets``, on which the sensitivity to IMCC's parameters
-        is studied.  A mapping has ``datasets`` and ``params``, parameters of
-        :class:`imcc.IMCCClassifierCV`.
     name : str, default="experiment"
         Name of the experiment.
     allow : iterable of str, default=()
@@ -223,7 +182,6 @@ class Experiment:
         scoring: str = "average_precision",
         stratified: bool = False,
         seed: int = 0,
-        sensitivity: Any = (),
         name: str = "experiment",
         allow: Iterable[str] = (),
     ) -> None:
@@ -247,7 +205,6 @@ class Experiment:
         )
         self.datasets = make_datasets(datasets)
         self.methods = make_methods(methods)
-        self.studied_datasets, self.studied_method = _make_studies(sensitivity)
         self._check_size()
 
     def tasks(self) -> list[Task]:
@@ -257,16 +214,13 @@ class Experiment:
         -------
         list of Task
         """
-        return list(self._tasks())
-
-    def _tasks(self) -> Iterator[Task]:
         allow = (*ALLOWED, *self.allow)
-        for repetition in range(self.n_repeats):
-            for dataset in self.datasets:
-                for method in self.methods:
-                    yield Task(SCORES, dataset, method, repetition, self.protocol, allow)
-        for dataset in self.studied_datasets:
-            yield Task(SENSITIVITY, dataset, self.studied_method, 0, self.protocol, allow)
+        return [
+            Task(dataset, method, repetition, self.protocol, allow)
+            for repetition in range(self.n_repeats)
+            for dataset in self.datasets
+            for method in self.methods
+        ]
 
     def resolve(self, allow: Iterable[str] = ()) -> Experiment:
         """Return the experiment with the values of all parameters of its methods.
@@ -288,28 +242,13 @@ class Experiment:
         resolved = copy(self)
         resolved.allow = tuple(dict.fromkeys((*self.allow, *check_allowed(allow))))
         allowed = (*ALLOWED, *resolved.allow)
-        resolved._replace_methods(lambda method: method.resolve(allowed))
+        resolved.methods = [method.resolve(allowed) for method in self.methods]
         return resolved
 
-    def resolve_ours(self) -> Experiment:
-        """Return the experiment with its named methods, and others of classes of imcc, resolved.
-
-        For cases in which nothing else may be imported, such as merging.
-
-        Returns
-        -------
-        Experiment
-        """
-        resolved = copy(self)
-        resolved._replace_methods(
-            lambda method: method.resolve() if method.is_ours and not method.is_resolved else method
-        )
-        return resolved
-
-    def _replace_methods(self, by: Callable[[Method], Method]) -> None:
-        self.methods = [by(method) for method in self.methods]
-        if self.studied_datasets:
-            self.studied_method = by(self.studied_method)
+    @property
+    def is_resolved(self) -> bool:
+        """Whether the values of all parameters of all methods are known."""
+        return all(method.is_resolved for method in self.methods)
 
     def packages(self) -> list[str]:
         """Return the packages that the methods use, except imcc and sklearn."""
@@ -317,36 +256,21 @@ class Experiment:
         found = dict.fromkeys(package for packages in named for package in packages)
         return [package for package in found if package not in ALLOWED]
 
-    def check_resolved(self) -> None:
-        """Raise an ExperimentError if a method is not resolved."""
-        studied = [self.studied_method] if self.studied_datasets else []
-        if names := [m.name for m in (*self.methods, *studied) if not m.is_resolved]:
-            raise ExperimentError(
-                f"the defaults of the methods {', '.join(names)} are not known, because they are "
-                "not methods of imcc and nothing is imported here: run the experiment into the "
-                "store first (imcc experiment run FILE -o STORE --for 0s computes nothing), or "
-                "call resolve() in Python"
-            )
-
     def subset(
         self,
         *,
         datasets: Iterable[str] | None = None,
         methods: Iterable[str] | None = None,
         n_repeats: int | None = None,
-        sensitivity: bool = True,
     ) -> Experiment:
         """Return a part of the experiment.
 
         Parameters
         ----------
         datasets, methods : iterable of str, default=None
-            Names to keep, in this order; all by default.  Sensitivity studies of other data sets
-            are removed, too.
+            Names to keep, in this order; all by default.
         n_repeats : int, default=None
             Number of splits; unchanged by default.
-        sensitivity : bool, default=True
-            Whether to keep the sensitivity studies.
 
         Returns
         -------
@@ -356,19 +280,15 @@ class Experiment:
         --------
         >>> from imcc.experiment import load_experiment
         >>> load_experiment("quick").subset(methods=["imcc"], n_repeats=2)
-        <Experiment 'quick': 1 data sets x 1 methods x 2 repetitions, 0 studies>
+        <Experiment 'quick': 1 data sets x 1 methods x 2 repetitions>
         """
         part = copy(self)
         if datasets is not None:
             part.datasets = _chosen("datasets", datasets, self.datasets)
-            kept = {dataset.name for dataset in part.datasets}
-            part.studied_datasets = [d for d in self.studied_datasets if d.name in kept]
         if methods is not None:
             part.methods = _chosen("methods", methods, self.methods)
         if n_repeats is not None:
             part.n_repeats = check_count("n_repeats", n_repeats)
-        if not sensitivity:
-            part.studied_datasets = []
         part._check_size()
         return part
 
@@ -406,12 +326,57 @@ class Experiment:
         grown.allow = tuple(dict.fromkeys((*self.allow, *check_allowed(allow))))
         return grown
 
+    def joined(self, other: Experiment, where: str) -> Experiment:
+        """Return an experiment that covers this one, of a store, and another one.
+
+        Parameters
+        ----------
+        other : Experiment
+            What both have must be the same.  Its paths of files are used: fingerprints ensure that
+            the data are the same.
+        where : str
+            Name of the store, for error messages.
+
+        Returns
+        -------
+        Experiment
+        """
+        protocols = asdict(self.protocol), asdict(other.protocol)
+        for name in protocols[0]:
+            ours, theirs = (protocol[name] for protocol in protocols)
+            if ours != theirs:
+                raise StoreError(
+                    f"{where} has an experiment with {name} = {ours!r}, not {theirs!r}: their rows "
+                    "cannot be compared; use another store"
+                )
+        datasets = {dataset.name: dataset for dataset in self.datasets}
+        for dataset in other.datasets:
+            scaled = datasets.get(dataset.name, dataset).standardize
+            if scaled != dataset.standardize:
+                raise StoreError(
+                    f"{where} has rows of the data set {dataset.name!r} with standardize = "
+                    f"{scaled}: they cannot be compared with others; use another name or another "
+                    "store"
+                )
+            datasets[dataset.name] = dataset
+        methods = {method.name: method for method in self.methods}
+        for method in other.methods:
+            known = methods.setdefault(method.name, method)
+            if difference := known.difference(method):
+                raise StoreError(
+                    f"{where} has another method named {method.name!r}: {difference}. Use another "
+                    "name or another store"
+                )
+        both = copy(self)
+        both.n_repeats = max(self.n_repeats, other.n_repeats)
+        both.datasets, both.methods = list(datasets.values()), list(methods.values())
+        return both
+
     def _check_size(self) -> None:
         n_tasks = self.n_repeats * len(self.datasets) * len(self.methods)
-        n_tasks += len(self.studied_datasets)
         if not n_tasks:
             raise ExperimentError(
-                "the experiment has nothing to compute: give datasets and methods, or sensitivity"
+                "the experiment has nothing to compute: give datasets and methods"
             )
         if n_tasks > _MAX_TASKS:
             raise ExperimentError(
@@ -421,23 +386,21 @@ class Experiment:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a description that can be written as JSON."""
-        plain: dict[str, Any] = {
+        return {
             "name": self.name,
             "n_repeats": self.n_repeats,
             **asdict(self.protocol),
             "datasets": [dataset.to_dict() for dataset in self.datasets],
             "methods": {method.name: method.to_dict() for method in self.methods},
         }
-        if self.studied_datasets:
-            plain["sensitivity"] = {
-                "datasets": [dataset.to_dict() for dataset in self.studied_datasets],
-                **self.studied_method.description,
-            }
-        return plain
 
     @classmethod
     def from_dict(
-        cls, plain: Mapping[str, Any], where: str = "experiment", allow: Iterable[str] = ()
+        cls,
+        plain: Mapping[str, Any],
+        where: str = "experiment",
+        allow: Iterable[str] = (),
+        folder: Path = Path(),
     ) -> Experiment:
         """Return the experiment of a description, for example of a TOML file; nothing is imported.
 
@@ -449,6 +412,8 @@ class Experiment:
             Source of the description, for error messages.
         allow : iterable of str, default=()
             As for the class.
+        folder : Path, default=Path()
+            Folder to which paths in the description are relative.
 
         Returns
         -------
@@ -456,15 +421,15 @@ class Experiment:
         """
         known = {
             *("name", "n_repeats", "test_size", "cv", "scoring", "stratified", "seed"),
-            *("datasets", "methods", "sensitivity"),
+            *("datasets", "methods"),
         }
         if unknown := set(plain) - known:
             raise ExperimentError(
                 f"{where}: unknown entries {sorted(unknown)}; known are {', '.join(sorted(known))}"
             )
-        arguments = {"datasets": (), **plain, "allow": allow}
         try:
-            return cls(**arguments)
+            datasets = make_datasets(plain.get("datasets", ()), folder)
+            return cls(**{**plain, "datasets": datasets, "allow": allow})
         except (ValueError, TypeError) as error:
             raise ExperimentError(f"{where}: {error}") from error
 
@@ -477,29 +442,8 @@ class Experiment:
     def __repr__(self) -> str:
         return (
             f"<Experiment {self.name!r}: {len(self.datasets)} data sets x {len(self.methods)} "
-            f"methods x {self.n_repeats} repetitions, {len(self.studied_datasets)} studies>"
+            f"methods x {self.n_repeats} repetitions>"
         )
-
-
-def _make_studies(given: Any) -> tuple[list[DatasetSpec], Method]:
-    description: dict[str, Any] = dict(_STUDIED)
-    if isinstance(given, Mapping):
-        if unknown := set(given) - {"datasets", "estimator", "params", "defaults"}:
-            raise ExperimentError(
-                f"sensitivity: unknown entries {sorted(unknown)}; known are datasets and params"
-            )
-        description |= {key: given[key] for key in ("params", "defaults") if key in given}
-        if not all(isinstance(description.get(key, {}), Mapping) for key in ("params", "defaults")):
-            raise ExperimentError("sensitivity: params must be a table of names and values")
-        if not is_resolved(description):
-            description["params"] = {**PAPER_GRID, **description["params"]}
-        if short_name(str(given.get("estimator", _STUDIED["estimator"]))) != _STUDIED["estimator"]:
-            raise ExperimentError(
-                f"sensitivity can only be studied for {_STUDIED['estimator']}, got "
-                f"{given['estimator']!r}"
-            )
-        given = given.get("datasets", ())
-    return make_datasets(given), Method("imcc", description)
 
 
 def _chosen(argument: str, names: Iterable[str], known: list[Any]) -> list[Any]:
@@ -515,3 +459,82 @@ def _chosen(argument: str, names: Iterable[str], known: list[Any]) -> list[Any]:
 def _hash(plain: Any) -> str:
     text = json.dumps(plain, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def load_experiment(source: str | Path) -> Experiment:
+    """Load an experiment by its name, or from a TOML or JSON file.
+
+    Parameters
+    ----------
+    source : str or path-like
+        Name of an included experiment (``"quick"``), or a file, which is read as
+        JSON if its name ends in ``.json`` and as TOML otherwise.  Paths in a file are relative to
+        it.  Methods named in the file are not imported before the experiment is run.
+
+    Returns
+    -------
+    Experiment
+
+    Raises
+    ------
+    ExperimentError
+        If the experiment does not exist or its description is invalid.
+
+    Examples
+    --------
+    >>> from imcc.experiment import load_experiment
+    >>> load_experiment("quick")
+    <Experiment 'quick': 1 data sets x 5 methods x 3 repetitions>
+    """
+    path = Path(source)
+    if str(source) in SHIPPED:
+        path = Path(str(resources.files("imcc.experiment") / "shipped" / f"{source}.toml"))
+    elif not path.exists():
+        raise ExperimentError(
+            f"there is no experiment {str(source)!r}: give one of {', '.join(SHIPPED)}, or the "
+            "path of a TOML or JSON file"
+        )
+    plain = _read_plain(path)
+    plain.setdefault("name", path.stem)
+    # A file that the user runs is trusted like a program: it may allow the packages that it needs.
+    allow = plain.pop("allow", ())
+    return Experiment.from_dict(plain, str(path), allow=allow, folder=path.parent)
+
+
+def load_methods(path: str | Path) -> tuple[list[Method], tuple[str, ...]]:
+    """Load methods from a TOML or JSON file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        File with ``methods``, as in an experiment, and optionally ``allow``.  Nothing is imported.
+
+    Returns
+    -------
+    methods : list of Method
+        The methods.
+    allow : tuple of str
+        Packages from which the file allows methods to be imported.
+    """
+    path = Path(path)
+    plain = _read_plain(path)
+    if set(plain) - {"methods", "allow"} or not plain.get("methods"):
+        raise ExperimentError(
+            f"{path}: a file of methods must have [methods.NAME] and may have allow = [...]; it "
+            f"has {', '.join(plain) or 'nothing'}"
+        )
+    return make_methods(plain["methods"]), check_allowed(plain.get("allow", ()))
+
+
+def _read_plain(path: Path) -> dict[str, Any]:
+    """Return the content of a TOML or JSON file."""
+    kind, read = ("JSON", json.loads) if path.suffix == ".json" else ("TOML", tomllib.loads)
+    try:
+        plain = read(path.read_text(encoding="utf-8"))
+        if not isinstance(plain, dict):
+            raise ValueError("it must be an object of names and values")
+    except OSError as error:
+        raise ExperimentError(f"{path} cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:  # also of the decoders
+        raise ExperimentError(f"{path} is not valid {kind}: {error}") from error
+    return plain

@@ -6,10 +6,10 @@ import csv
 import math
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from scipy.stats import t as student
 
@@ -23,13 +23,6 @@ from imcc.metrics import METRICS
 VERDICTS = ("reproduced", "better", "worse", "missing")
 
 _COLUMNS = ("dataset", "method", "metric", "mean", "std", "n")
-
-
-class HasScores(Protocol):
-    """Protocol of a store of results."""
-
-    def scores(self, metric: str, selection: str | None = None) -> ScoreTable:
-        """Return the scores by a metric, for settings selected by the metric ``selection``."""
 
 
 class _Published(NamedTuple):
@@ -58,19 +51,13 @@ class Cell:
         two).
     published_mean, published_std : float
         Published mean and standard deviation.
-    published_n : int
-        Number of runs that these are of.
     rounding : float
         Maximum rounding error of the published mean: half a unit of its last decimal.
     difference : float or None
         New mean minus published mean.
-    standard_error : float or None
-        Standard error of the difference.
     standard_errors : float or None
         The part of the difference that rounding cannot explain, in standard errors, with the sign
         of the difference.
-    threshold : float or None
-        Number of standard errors up to which a difference is not significant.
     p : float or None
         Two-sided p of Welch's test of the part that rounding cannot explain, not adjusted for the
         number of cells (:func:`imcc.comparison.holm` does that).
@@ -89,12 +76,9 @@ class Cell:
     std: float | None
     published_mean: float
     published_std: float
-    published_n: int
     rounding: float
     difference: float | None
-    standard_error: float | None
     standard_errors: float | None
-    threshold: float | None
     p: float | None
     verdict: str
     doubtful: str | None
@@ -110,19 +94,13 @@ class PublishedComparison:
         One entry per published result, in their order.
     source : str
         Where they were published: the comment at the top of the file, or its name.
-    selection : str or None
-        Metric by which settings were selected, if the scores come from a store.
     alpha : float
         Significance level of each verdict.
-    test_size : float or None
-        Fraction of the rows in each test set, if the correction for overlapping splits was used.
     """
 
     cells: tuple[Cell, ...]
     source: str
-    selection: str | None
     alpha: float
-    test_size: float | None
 
     def counts(self, **where: str) -> dict[str, int]:
         """Return the number of cells per verdict.
@@ -151,13 +129,10 @@ class PublishedComparison:
 
 
 def compare_with_published(
-    source: HasScores | Mapping[str, ScoreTable],
+    scores: Mapping[str, ScoreTable],
     published: str | os.PathLike[str],
-    selection: str | None = None,
     *,
-    metrics: Sequence[str] | None = None,
     alpha: float = 0.05,
-    test_size: float | None = None,
 ) -> PublishedComparison:
     r"""Compare results with published ones, with a verdict per cell.
 
@@ -174,25 +149,18 @@ def compare_with_published(
 
     Parameters
     ----------
-    source : store or mapping of str to ScoreTable
-        The new scores: an object with a method ``scores(metric, selection)``, or tables by metric.
+    scores : mapping of str to ScoreTable
+        The new scores by metric, such as ``{name: store.scores(name) for name in METRICS}``.
+        Published results by other metrics are left out.
     published : path-like
         CSV file with one published result per line and the columns ``dataset``, ``method``,
         ``metric`` (one of :data:`imcc.metrics.METRICS`), ``mean``, ``std`` and ``n``, the number of
         runs that mean and standard deviation are of; optionally ``doubtful``, why a result is in
         doubt.  Other columns are ignored.  Lines before the names of the columns that begin with
         ``#`` say where the results are from.  Data sets and methods are matched by name.
-    selection : str, default=None
-        For a store, the metric by which settings were selected, or "each" for each metric itself;
-        that of the experiment by default.  Must be None for a mapping.
-    metrics : sequence of str, default=None
-        Metrics to compare; by default all that are published (and, for a mapping, that it has).
     alpha : float, default=0.05
         Significance level of each verdict: of the cells that are truly equal, this fraction is
         "better" or "worse" by chance.
-    test_size : float, default=None
-        Fraction of the rows in each test set.  If given, the variances of the means are those of
-        Nadeau and Bengio, :math:`(1/n + r) s^2` with the ratio r of test to training rows.
 
     Returns
     -------
@@ -211,13 +179,7 @@ def compare_with_published(
     The random splits are independent draws from the same table, and those of the publication are
     assumed to be drawn in the same way.  Plain standard errors are therefore appropriate for
     testing whether both compute the same quantity.  They are too small for statements about new
-    rows, since the training sets overlap; ``test_size`` corrects for that [1]_, and fewer cells
-    differ significantly.
-
-    References
-    ----------
-    .. [1] C. Nadeau, Y. Bengio. "Inference for the generalization error." Machine Learning 52,
-       2003.
+    rows, since the training sets overlap.
 
     Examples
     --------
@@ -234,18 +196,13 @@ def compare_with_published(
     {'reproduced': 1, 'better': 0, 'worse': 0, 'missing': 0}
     """
     check_share("alpha", alpha)
-    overlap = 0.0 if test_size is None else check_share("test_size", test_size) / (1 - test_size)
+    for name, table in scores.items():
+        check_choice("scores", name, METRICS)
+        if table.greater_is_better != METRICS[name].greater_is_better:
+            raise ValueError(f"scores has {name!r} with the wrong direction (greater_is_better)")
     title, results = _read(Path(published))
-    wanted = list(dict.fromkeys(result.metric for result in results))
-    if metrics is not None:
-        wanted = [check_choice("metrics", name, METRICS) for name in metrics]
-    tables = _tables(source, selection, wanted, asked=metrics is not None)
-    cells = [
-        _cell(result, tables[result.metric], alpha, overlap)
-        for result in results
-        if result.metric in tables
-    ]
-    return PublishedComparison(tuple(cells), title, selection, float(alpha), test_size)
+    cells = [_cell(one, scores[one.metric], alpha) for one in results if one.metric in scores]
+    return PublishedComparison(tuple(cells), title, float(alpha))
 
 
 def _read(path: Path) -> tuple[str, list[_Published]]:
@@ -287,48 +244,17 @@ def _result(row: Mapping[str, str]) -> _Published:
     return _Published(row["dataset"], row["method"], metric, mean, std, n, 0.5 / 10**decimals, why)
 
 
-def _tables(
-    source: Any, selection: str | None, metrics: list[str], *, asked: bool
-) -> dict[str, ScoreTable]:
-    if isinstance(source, Mapping):
-        if selection is not None:
-            raise ValueError(
-                "selection can only be used with a store; the scores of a mapping are already "
-                "selected"
-            )
-        lacking = [name for name in metrics if name not in source]
-        if asked and lacking:
-            raise ValueError(f"metrics has {lacking[0]!r}, which is not in source")
-        tables = {name: source[name] for name in metrics if name in source}
-    elif hasattr(source, "scores"):
-        tables = {name: source.scores(name, selection) for name in metrics}
-    else:
-        raise TypeError(
-            "source must be a store of results (with a method 'scores') or a mapping of metrics to "
-            f"ScoreTables, got {type(source).__name__}"
-        )
-    for name, scores in tables.items():
-        if not isinstance(scores, ScoreTable):
-            raise TypeError(
-                f"source must have a ScoreTable for {name!r}, got {type(scores).__name__}"
-            )
-        if scores.greater_is_better != METRICS[name].greater_is_better:
-            raise ValueError(f"source has {name!r} with the wrong direction (greater_is_better)")
-    return tables
-
-
-def _cell(published: _Published, ours: ScoreTable, alpha: float, overlap: float) -> Cell:
+def _cell(published: _Published, ours: ScoreTable, alpha: float) -> Cell:
     n, mean, std = _new(ours, published.dataset, published.method)
-    difference = error = apart = threshold = p = None
+    difference = apart = p = None
     verdict = "missing"
     if mean is not None:
         difference = mean - published.mean
-        error, freedom = _welch(n, std, published, overlap)
+        error, freedom = _welch(n, std, published)
         beyond = max(abs(difference) - published.rounding, 0.0)
         apart = math.copysign(beyond / error, difference)
-        threshold = float(student.isf(alpha / 2, freedom))
         p = float(2 * student.sf(abs(apart), freedom))
-        if beyond <= threshold * error:
+        if abs(apart) <= student.isf(alpha / 2, freedom):
             verdict = "reproduced"
         else:
             verdict = "better" if (difference > 0) == ours.greater_is_better else "worse"
@@ -341,12 +267,9 @@ def _cell(published: _Published, ours: ScoreTable, alpha: float, overlap: float)
         std=std,
         published_mean=published.mean,
         published_std=published.std,
-        published_n=published.n,
         rounding=published.rounding,
         difference=difference,
-        standard_error=error,
         standard_errors=apart,
-        threshold=threshold,
         p=p,
         verdict=verdict,
         doubtful=published.doubtful,
@@ -362,13 +285,12 @@ def _new(ours: ScoreTable, dataset: str, method: str) -> tuple[int, float | None
     return n, float(ours.mean()[at]) if n else None, float(ours.std()[at]) if n > 1 else None
 
 
-def _welch(n: int, std: float | None, published: _Published, overlap: float) -> tuple[float, float]:
+def _welch(n: int, std: float | None, published: _Published) -> tuple[float, float]:
     """Return the standard error of the difference of the means, and its degrees of freedom."""
     variance = max(published.std, published.rounding) ** 2
-    theirs = variance * (1 / published.n + overlap)
+    theirs = variance / published.n
     if std is None:  # a single run: use the standard deviation of the publication
-        ours = variance * (1 / n + overlap)
-        return math.sqrt(ours + theirs), published.n - 1.0
-    ours = std**2 * (1 / n + overlap)
+        return math.sqrt(variance + theirs), published.n - 1.0
+    ours = std**2 / n
     freedom = (ours + theirs) ** 2 / (ours**2 / (n - 1) + theirs**2 / (published.n - 1))
     return math.sqrt(ours + theirs), freedom

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from imcc._array.threads import n_cores
 from imcc._utils.validation import check_count, check_number
-from imcc.experiment._claims import Claimant
-from imcc.experiment._estimate import fit_times, remaining_seconds
-from imcc.experiment._executors import (
-    Executor,
-    ProcessExecutor,
-    WorkerDiedError,
-    make_executor,
-)
-from imcc.experiment._plan import Experiment, Task, TaskKey
-from imcc.experiment._records import Failure, Outcome
+from imcc.experiment._claims import Claims
+from imcc.experiment._plan import Experiment, Task
+from imcc.experiment._results import Failure, Run, TaskKey
 from imcc.experiment._store import Store
 from imcc.experiment._task import failure, run_task
+from imcc.experiment._workers import Call, ProcessExecutor, SerialExecutor, WorkerDiedError
 
 
 @dataclass(frozen=True)
@@ -38,7 +34,7 @@ class Progress:
         Number of tasks that failed in this run.
     running : dict of TaskKey to float
         Seconds for which the running tasks have been running.
-    last : Run, Study, Failure or None
+    last : Run, Failure or None
         Result of the task that has just ended, if any.
     seconds : float
         Seconds since the start of the run.
@@ -50,7 +46,7 @@ class Progress:
     n_done: int
     n_failed: int
     running: dict[TaskKey, float]
-    last: Outcome | None
+    last: Run | Failure | None
     seconds: float
     remaining: float | None
 
@@ -86,7 +82,6 @@ def run(
     store: str | Path,
     *,
     n_jobs: int = 1,
-    dask: Any = None,
     threads: int | None = None,
     device: str | None = None,
     allow: Iterable[str] = (),
@@ -109,13 +104,10 @@ def run(
         of an overlapping experiment.  Several runs may use the same store at the same time.
     n_jobs : int, default=1
         Number of tasks computed in parallel, in processes; -1 means one per core.
-    dask : str, distributed.Client or None, default=None
-        Address of a Dask scheduler, a client, or ``"local"``, to compute on a Dask cluster instead.
     threads : int or None, default=None
         Number of threads per task.  By default, one for small data sets (less than a million
-        entries in X and Y); otherwise the cores divided by the number of processes, the default of
-        the linear algebra library (see ``OPENBLAS_NUM_THREADS``) for a single process, or one with
-        Dask.
+        entries in X and Y); otherwise the cores divided by the number of processes, or the default
+        of the linear algebra library (see ``OPENBLAS_NUM_THREADS``) for a single process.
     device : str or None, default=None
         Device for methods with a ``device`` parameter, such as ``"cuda"``.
     allow : iterable of str, default=()
@@ -152,100 +144,66 @@ def run(
         check_number("timeout", timeout, above=0)
     if budget is not None:
         check_number("budget", budget, at_least=0)
+    n_workers = n_cores() if n_jobs == -1 else check_count("n_jobs", n_jobs)
     experiment = experiment.resolve(allow)
-    alone = isolate
     if isolate is None:
-        alone = timeout is not None or not all(task.method.is_ours for task in experiment.tasks())
-    executor = make_executor(n_jobs, dask, isolate=bool(alone) or budget is not None)
-    available = None
-    if dask is not None:
-        available = 1
-    elif executor.n_workers > 1:
-        available = max(1, n_cores() // executor.n_workers)
-    how = (threads, device, available)
-    # On a cluster, an isolated task starts a process on the worker.
-    call: tuple[Any, ...] = (run_task,)
-    if dask is not None and alone:
-        call = (run_alone, timeout)
-    kill = True
+        isolate = not all(method.is_ours for method in experiment.methods)
+    # Only a process can be stopped.
+    isolate = isolate or n_workers > 1 or timeout is not None or budget is not None
+    executor = ProcessExecutor(n_workers) if isolate else SerialExecutor()
+    available = max(1, n_cores() // n_workers) if n_workers > 1 else None
     try:
-        with Store.create(store, experiment) as opened, Claimant(opened.path) as claimant:
-            running = _Run(experiment, opened, executor, claimant, (call, how), progress)
-            running.begun = begun
-            running.deadline = None if budget is None else begun + budget
-            running.timeout = None if dask is not None else timeout
-            summary = running.compute()
-        kill = False
-        return summary
+        with Store.create(store, experiment) as opened, Claims(opened) as claims:
+            return _Running(
+                experiment,
+                opened,
+                executor,
+                claims,
+                how=(threads, device, available),
+                begun=begun,
+                deadline=None if budget is None else begun + budget,
+                timeout=timeout,
+                progress=progress,
+            ).compute()
     finally:
-        executor.close(kill=kill)
+        executor.close()
 
 
-def run_alone(timeout: float | None, task: Task, *how: Any) -> Outcome:
-    """Compute a task in a separate process; if the process dies, the task has failed."""
-    executor = ProcessExecutor(1)
-    start = time.perf_counter()
-    try:
-        handle = executor.submit(run_task, task, *how)
-        while not executor.wait([handle], 0.5 if timeout is None else min(timeout, 0.5)):
-            begun = executor.begun(handle)
-            if timeout is not None and begun and time.perf_counter() - begun >= timeout:
-                return _too_slow(task, timeout, begun)
-        return _outcome(executor, handle, task, start)
-    finally:
-        executor.close(kill=True)
-
-
-def _outcome(executor: Executor, handle: Any, task: Task, start: float) -> Outcome:
-    try:
-        outcome: Outcome = executor.result(handle)
-    except WorkerDiedError as error:
-        lines = str(error).strip().splitlines() or [""]
-        # A crash during a computation is often due to a lack of memory.
-        reason = f"the worker process died, possibly for lack of memory ({lines[-1]})"
-        outcome = failure(task, reason, time.perf_counter() - start, str(error))
-    return outcome
-
-
-def _too_slow(task: Task, timeout: float | None, start: float) -> Failure:
-    reason = f"took longer than the timeout of {timeout:g} s and was stopped"
-    return failure(task, reason, time.perf_counter() - start)
-
-
-class _Run:
+@dataclass
+class _Running:
     """The state of a run."""
 
-    timeout: float | None = None
-    deadline: float | None = None
+    experiment: Experiment
+    store: Store
+    executor: SerialExecutor | ProcessExecutor
+    claims: Claims
+    how: tuple[Any, ...]  # the other arguments of run_task
+    begun: float
+    deadline: float | None
+    timeout: float | None
+    progress: Callable[[Progress], None] | None
 
-    def __init__(
-        self,
-        experiment: Experiment,
-        store: Store,
-        executor: Executor,
-        claimant: Claimant,
-        how: tuple[tuple[Any, ...], tuple[Any, ...]],
-        progress: Callable[[Progress], None] | None,
-    ) -> None:
-        self.tasks = {task.key: task for task in experiment.tasks()}
-        self.store, self.executor, self.claimant = store, executor, claimant
-        self.how, self.progress = how, progress
-        self.begun = time.perf_counter()
+    def __post_init__(self) -> None:
         self.summary = Summary()
-        self.handles: dict[Any, Task] = {}
+        self.calls: dict[Call, Task] = {}
         self.since: dict[TaskKey, float] = {}
-        self.done = {result.key: result.seconds for result in store.results()}
+        runs = self.store.runs()
+        self.done = {run.key: run.seconds for run in runs}
+        data = {run.key.dataset: run.data_fingerprint for run in runs}
+        self.tasks = {
+            task.key: replace(task, data_fingerprint=data.get(task.dataset.name))
+            for task in self.experiment.tasks()
+        }
 
     def compute(self) -> Summary:
         """Submit tasks until there are none left to claim, or the budget is used up."""
         while True:
-            while len(self.handles) < self.executor.n_workers and self._submit_next():
+            while len(self.calls) < self.executor.n_workers and self._submit_next():
                 pass
-            if not self.handles:
+            if not self.calls:
                 break
-            for handle in self.executor.wait(list(self.handles), timeout=self._patience()):
-                task = self.handles.pop(handle)
-                self._keep(_outcome(self.executor, handle, task, self.since[task.key]))
+            for call in self.executor.wait(self._patience()):
+                self._keep(self._outcome(call, self.calls.pop(call)))
             self._stop_late_tasks()
             self.store.check_in_place()
             self._report(None)
@@ -265,23 +223,33 @@ class _Run:
 
     def _submit_next(self) -> bool:
         self.store.check_in_place()
-        key = self.claimant.claim(self._wanted())
+        key = self.claims.claim(self._wanted())
         if key is None:
             return False
         task = self.tasks[key]
         self.since[task.key] = time.perf_counter()
         if self.executor.n_workers == 1:
             self._report(None)  # a serial executor returns when the task is done
-        (function, *first), how = self.how
-        self.handles[self.executor.submit(function, *first, task, *how)] = task
+        self.calls[self.executor.submit(run_task, task, *self.how)] = task
         return True
+
+    def _outcome(self, call: Call, task: Task) -> Run | Failure:
+        try:
+            outcome: Run | Failure = call.result()
+        except WorkerDiedError as error:
+            lines = str(error).strip().splitlines() or [""]
+            # A crash during a computation is often due to a lack of memory.
+            reason = f"the worker process died, possibly for lack of memory ({lines[-1]})"
+            seconds = time.perf_counter() - self.since[task.key]
+            outcome = failure(task, reason, seconds, str(error))
+        return outcome
 
     def _wanted(self) -> list[TaskKey]:
         """Return the tasks that may be started now, the longest first."""
         left = None if self.deadline is None else self.deadline - time.perf_counter()
         if left is not None and left <= 0:
             return []
-        seconds = fit_times(self.done)
+        seconds = _fit_times(self.done)
         if seconds is None:
             return list(self.tasks)
         expected = {key: seconds(key) for key in self.tasks}
@@ -295,27 +263,26 @@ class _Run:
         if self.deadline is not None:
             moments.append(self.deadline)
         if self.timeout is not None:
-            begun = (self.executor.begun(handle) for handle in self.handles)
-            moments += [start + self.timeout for start in begun if start is not None]
+            moments += [c.begun + self.timeout for c in self.calls if c.begun is not None]
         return max(min(moments) - present, 0.0)
 
     def _stop_late_tasks(self) -> None:
         present = time.perf_counter()
-        for handle, task in list(self.handles.items()):
-            start = self.executor.begun(handle)
-            if self.timeout is not None and start is not None and present - start >= self.timeout:
-                self._give_up(handle)
-                self._keep(_too_slow(task, self.timeout, start))
-            elif self.deadline is not None and present >= self.deadline:
-                self._give_up(handle)
+        for call, task in list(self.calls.items()):
+            running = 0.0 if call.begun is None else present - call.begun
+            too_slow = self.timeout is not None and running >= self.timeout
+            if not too_slow and (self.deadline is None or present < self.deadline):
+                continue
+            self.calls.pop(call)
+            self.executor.stop(call)
+            if too_slow:
+                reason = f"took longer than the timeout of {self.timeout:g} s and was stopped"
+                self._keep(failure(task, reason, running))
+            else:
                 self.since.pop(task.key)
-                self.claimant.give_back(task.key)
+                self.claims.give_back(task.key)
 
-    def _give_up(self, handle: Any) -> None:
-        self.handles.pop(handle)
-        self.executor.stop(handle)
-
-    def _keep(self, outcome: Outcome) -> None:
+    def _keep(self, outcome: Run | Failure) -> None:
         self.since.pop(outcome.key)
         new = self.store.add(outcome)
         if isinstance(outcome, Failure):
@@ -325,7 +292,7 @@ class _Run:
             self.summary.n_computed += new
         self._report(outcome)
 
-    def _report(self, last: Outcome | None) -> None:
+    def _report(self, last: Run | Failure | None) -> None:
         if self.progress is None:
             return
         present = time.perf_counter()
@@ -347,3 +314,75 @@ class _Run:
                 remaining=remaining_seconds(self.done, rest, running, self.executor.n_workers),
             )
         )
+
+
+def remaining_seconds(
+    done: Mapping[TaskKey, float],
+    rest: Iterable[TaskKey],
+    running: Mapping[TaskKey, float],
+    n_workers: int,
+) -> float | None:
+    """Estimate the remaining time of a run.
+
+    The time of a task is modelled as the product of a factor of its data set and a factor of its
+    method, fitted to the known times by least squares of their logarithms.  If the same method has
+    already been run on the same data set, the mean of these times is used.
+
+    Parameters
+    ----------
+    done : mapping of TaskKey to float
+        Seconds of the completed tasks.
+    rest : iterable of TaskKey
+        Tasks that have not started.
+    running : mapping of TaskKey to float
+        Seconds for which the running tasks have been running.
+    n_workers : int
+        Number of tasks that run in parallel.
+
+    Returns
+    -------
+    float or None
+        Seconds; None if no task is done.
+
+    Examples
+    --------
+    >>> done = {("a", "slow", 0): 10.0, ("a", "fast", 0): 1.0, ("b", "fast", 0): 2.0}
+    >>> round(remaining_seconds(done, [("b", "slow", 0)], {}, 1))
+    20
+    """
+    guess = _fit_times(done)
+    if guess is None:
+        return None
+    left = [guess(key) for key in rest]
+    left += [max(guess(key) - seconds, 0.0) for key, seconds in running.items()]
+    # A run takes at least as long as its longest task.
+    return max(sum(left) / n_workers, max(left, default=0.0))
+
+
+def _fit_times(done: Mapping[TaskKey, float]) -> Callable[[TaskKey], float] | None:
+    """Return a function that estimates the seconds of a task, or None if no task is done."""
+    if not done:
+        return None
+    cells: dict[tuple[str, str], list[float]] = {}
+    for (dataset, method, _), seconds in done.items():
+        cells.setdefault((dataset, method), []).append(max(seconds, 1e-3))
+    known = {cell: float(np.mean(times)) for cell, times in cells.items()}
+    datasets, methods = (sorted(set(names)) for names in zip(*known, strict=True))
+    design = np.zeros((len(known), len(datasets) + len(methods)))
+    for row, (dataset, method) in enumerate(known):
+        design[row, datasets.index(dataset)] = 1
+        design[row, len(datasets) + methods.index(method)] = 1
+    times = np.log(list(known.values()))
+    # lstsq returns the solution of minimum norm: the factors nearest to 1.
+    factors = np.linalg.lstsq(design, times - times.mean(), rcond=None)[0]
+    of_dataset = dict(zip(datasets, factors, strict=False))
+    of_method = dict(zip(methods, factors[len(datasets) :], strict=True))
+
+    def guess(key: TaskKey) -> float:
+        dataset, method, _ = key
+        if (dataset, method) in known:
+            return known[dataset, method]
+        log = times.mean() + of_dataset.get(dataset, 0.0) + of_method.get(method, 0.0)
+        return float(np.exp(log))
+
+    return guess

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from imcc.calibration import label_scores, scoring_method
+from imcc.estimators.cross_fit import label_scores, scoring_method
 from imcc.metrics import METRICS, evaluate, macro_f1, micro_f1
 
 #: Metrics that are reported in addition to the paper's five; larger values are better.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,15 +16,6 @@ from imcc.metrics import METRICS, evaluate
 
 # Searches of scikit-learn with several metrics; others (successive halving) support only one.
 SKLEARN_SEARCHES = (GridSearchCV, RandomizedSearchCV)
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A setting, the metric by which it was chosen, and its cross-validated value."""
-
-    selection: str
-    setting: dict[str, Any]
-    cv_score: float
 
 
 def prepare(task: Task, seed: int, device: str | None = None) -> Any:
@@ -78,8 +68,8 @@ def set_random_states(estimator: Any, seed: int) -> None:
         estimator.set_params(**seeds)
 
 
-def choices(search: Any, metric: str) -> Iterator[Choice]:
-    """Yield the settings of a fitted search, from best to worst by a metric."""
+def choices(search: Any, metric: str) -> Iterator[tuple[dict[str, Any], float]]:
+    """Yield the settings of a fitted search and their values, from best to worst by a metric."""
     results = search.cv_results_
     sign = 1.0
     if isinstance(search, SKLEARN_SEARCHES) and not METRICS[metric].greater_is_better:
@@ -88,7 +78,7 @@ def choices(search: Any, metric: str) -> Iterator[Choice]:
     for index in np.argsort(results[f"rank_test_{metric}"], kind="stable"):
         if np.isnan(means[index]):
             return
-        yield Choice(metric, results["params"][index], sign * float(means[index]))
+        yield results["params"][index], sign * float(means[index])
 
 
 def fit_choice(
@@ -98,7 +88,7 @@ def fit_choice(
     X: Any,
     Y: Any,
     calibrate: bool = False,
-) -> Choice:
+) -> tuple[dict[str, Any], float]:
     """Fit the setting chosen by a metric on all training rows, unless it is already fitted.
 
     Parameters
@@ -115,20 +105,21 @@ def fit_choice(
 
     Returns
     -------
-    Choice
+    setting : dict
         If a setting is unbounded on all rows (LLSF, JFSC), the next best is used.
+    cv_score : float
+        Its cross-validated value of the metric.
     """
     last: Exception | None = None
-    for choice in choices(search, metric):
-        name = repr(choice.setting)
-        if name in fitted:
-            return choice
-        try:
-            fitted[name] = _estimator_for(search, choice.setting, calibrate).fit(X, Y)
-        except UnboundedError as error:
-            last = error
-            continue
-        return choice
+    for setting, cv_score in choices(search, metric):
+        name = repr(setting)
+        if name not in fitted:
+            try:
+                fitted[name] = _estimator_for(search, setting, calibrate).fit(X, Y)
+            except UnboundedError as error:
+                last = error
+                continue
+        return setting, cv_score
     raise last or ValueError(f"{metric} is undefined on every fold: it cannot choose a setting")
 
 

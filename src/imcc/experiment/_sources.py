@@ -81,15 +81,18 @@ class DatasetSpec:
         return plain | self.options
 
 
-def make_datasets(given: Any) -> list[DatasetSpec]:
-    """Return the specifications of the data sets given by a user."""
+def make_datasets(given: Any, folder: Path = Path()) -> list[DatasetSpec]:
+    """Return the specifications of the data sets given by a user; paths are relative to a folder.
+
+    Paths become absolute, so that they are still valid if a store is moved.
+    """
     if isinstance(given, (str, Path, Dataset)):
         given = [given]
     if isinstance(given, Mapping):
         given = [_named_entry(str(name), source) for name, source in given.items()]
     if not isinstance(given, Iterable):
         raise ExperimentError(f"datasets must be names, files or data sets, got {given!r}")
-    specs = [_make_dataset(entry) for entry in given]
+    specs = [_make_dataset(entry, folder) for entry in given]
     names = [spec.name for spec in specs]
     if repeated := {name for name, count in Counter(names).items() if count > 1}:
         raise ExperimentError(f"datasets: duplicate names {sorted(repeated)}; use different names")
@@ -102,7 +105,7 @@ def _named_entry(name: str, source: Any) -> Any:
     return source.renamed(name) if isinstance(source, Dataset) else {"name": name, "path": source}
 
 
-def _make_dataset(entry: Any) -> DatasetSpec:
+def _make_dataset(entry: Any, folder: Path) -> DatasetSpec:
     if isinstance(entry, DatasetSpec):
         return entry
     if isinstance(entry, Dataset):
@@ -130,8 +133,12 @@ def _make_dataset(entry: Any) -> DatasetSpec:
                     f"data set {name!r}: {', '.join(options)} can only be given with a path"
                 )
             return DatasetSpec(name, standardize=standardize)
-        files = tuple(_absolute(path) for path in paths)
-        spec = DatasetSpec(name, files, _plain(options), standardize=standardize)
+        for key in ("schema", "labels"):  # the latter may be columns, or a file of Mulan
+            value = options.get(key)
+            if isinstance(value, (str, Path)) and (key == "schema" or str(value).endswith(".xml")):
+                options[key] = str((folder / value).resolve())
+        files = tuple(str((folder / path).resolve()) for path in paths)
+        spec = DatasetSpec(name, files, options, standardize=standardize)
         if spec.is_table:
             if standardize:
                 raise ExperimentError(
@@ -146,18 +153,9 @@ def _make_dataset(entry: Any) -> DatasetSpec:
     if text in list_datasets():
         return DatasetSpec(text)
     if isinstance(entry, Path) or "." in text or "/" in text:
-        if not Path(text).exists():
-            raise ExperimentError(f"datasets: there is no file {text}")
-        return DatasetSpec(Path(text).name.partition(".")[0], (_absolute(text),))
+        path = folder / text
+        if not path.exists():
+            raise ExperimentError(f"datasets: there is no file {path}")
+        return DatasetSpec(path.name.partition(".")[0], (str(path.resolve()),))
     check_choice("datasets", text, list_datasets())
     raise AssertionError("unreachable")  # pragma: no cover
-
-
-def _absolute(path: Any) -> str:
-    """Return an absolute path, which is still valid if the store is moved."""
-    return str(Path(path).resolve())
-
-
-def _plain(options: dict[str, Any]) -> dict[str, Any]:
-    """Return reading options as they are read from a store, with paths as strings."""
-    return {k: str(v) if isinstance(v, Path) else v for k, v in options.items()}

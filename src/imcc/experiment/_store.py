@@ -1,44 +1,53 @@
-"""The store of results."""
+"""The store of results: an SQLite file with one row per task that was started.
+
+A row is "done" with a result, "failed" with an error, or "running" with a claim of a runner; its
+content is JSON.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
+import sqlite3
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from imcc._utils.plain import to_plain
+from imcc._utils.files import write_whole
+from imcc._utils.progress import report_progress
 from imcc._utils.validation import check_choice
 from imcc.comparison import ScoreTable
 from imcc.experiment._claims import is_alive
 from imcc.experiment._database import (
-    check_in_place,
+    APPLICATION,
+    FORMAT,
+    TABLES,
+    check,
     connect,
     damage_in_words,
     errors_in_words,
     identity,
-    parsed,
+    layout,
     transaction,
 )
 from imcc.experiment._errors import StoreError
-from imcc.experiment._joined import merged_description
-from imcc.experiment._plan import SCORES, SENSITIVITY, Experiment, TaskKey
-from imcc.experiment._records import (
-    AXES,
-    RUN_FIELDS,
-    STUDY_FIELDS,
+from imcc.experiment._plan import Experiment
+from imcc.experiment._results import (
+    CSV_HEAD,
     UNSEARCHED,
     Failure,
-    Outcome,
     Run,
-    Selection,
-    Study,
-    check_selections,
+    TaskKey,
+    make_failure,
+    make_run,
+    parsed,
+    read_csv,
+    to_csv,
+    to_json,
 )
 from imcc.experiment._scores import ALL_METRICS, LABEL_RANGES, greater_is_better
 from imcc.metrics import METRICS
@@ -46,10 +55,7 @@ from imcc.metrics import METRICS
 #: Value of ``selection``: every metric is reported for the setting chosen by this metric.
 EACH = "each"
 
-_RUN_COLUMNS = tuple(RUN_FIELDS)
-_STUDY_COLUMNS = ("axes", "metrics", "mean", "std", *STUDY_FIELDS)
-_KEY_COLUMNS = TaskKey._fields
-_OF_KEY = "kind = ? AND dataset = ? AND method = ? AND repetition = ?"
+_OF_KEY = "dataset = ? AND method = ? AND repetition = ?"
 
 
 class Store:
@@ -91,10 +97,16 @@ class Store:
 
     def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
         self.path = Path(path)
+        if not self.path.exists():
+            raise StoreError(f"there is no results store {self.path}")
         self._connection = connect(self.path, read_only=read_only)
+        self._parsed: dict[TaskKey, Run] = {}  # results never change
         try:
+            with errors_in_words(self.path), transaction(self._connection, "BEGIN"):
+                check(self._connection, self.path)
             self._identity = identity(self.path)
-            self.experiment = self._described()
+            rows = self._query("SELECT description FROM experiment")
+            self.experiment = _described(rows, self.path)
         except BaseException:
             self._connection.close()
             raise
@@ -106,8 +118,7 @@ class Store:
         Existing results are kept.  The experiment may have more or fewer data sets, methods and
         repetitions than the store; those that both have must have the same definitions.
 
-        Only classes of imcc are imported: an experiment with other methods must be resolved
-        (:meth:`Experiment.resolve`).
+        Methods that are not resolved (:meth:`Experiment.resolve`) are imported.
 
         Parameters
         ----------
@@ -126,24 +137,28 @@ class Store:
             If the existing store has another protocol or other methods of the same names.
         """
         path = Path(path)
-        experiment = experiment.resolve_ours()
-        experiment.check_resolved()
-        connection = connect(path, create=True)
-        try:
-            with errors_in_words(path), transaction(connection):
-                found = connection.execute(
-                    "SELECT value FROM meta WHERE name = 'experiment'"
-                ).fetchone()
-                description = experiment.to_dict()
-                if found is not None:
-                    known = _experiment(found[0], path).to_dict()
-                    description = merged_description(known, description, str(path))
-                connection.execute(
-                    "INSERT OR REPLACE INTO meta VALUES ('experiment', ?)",
-                    (json.dumps(description),),
-                )
-        finally:
-            connection.close()
+        if not path.parent.is_dir():
+            raise StoreError(f"there is no folder {path.parent} for the store {path.name}")
+        if not experiment.is_resolved:
+            experiment = experiment.resolve()
+        with (
+            closing(connect(path, create=True)) as connection,
+            errors_in_words(path),
+            transaction(connection),
+        ):
+            if layout(connection) or connection.execute("PRAGMA application_id").fetchone()[0]:
+                check(connection, path)
+                rows = connection.execute("SELECT description FROM experiment").fetchall()
+                experiment = _described(rows, path).joined(experiment, str(path))
+            else:
+                for statement in TABLES:
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA application_id = {APPLICATION}")
+                connection.execute(f"PRAGMA user_version = {FORMAT}")
+            connection.execute("DELETE FROM experiment")
+            connection.execute(
+                "INSERT INTO experiment VALUES (?)", (json.dumps(experiment.to_dict()),)
+            )
         return cls(path)
 
     def close(self) -> None:
@@ -168,10 +183,7 @@ class Store:
         -------
         set of TaskKey
         """
-        rows = self._query(
-            "SELECT kind, dataset, method, repetition FROM runs UNION ALL "
-            "SELECT kind, dataset, method, repetition FROM studies"
-        )
+        rows = self._query("SELECT dataset, method, repetition FROM tasks WHERE state = 'done'")
         return {TaskKey(*row) for row in rows}
 
     def missing(self) -> list[TaskKey]:
@@ -191,80 +203,12 @@ class Store:
         -------
         list of Run
         """
-        selections: dict[int, list[Selection]] = {}
-        columns = ", ".join((*ALL_METRICS, *LABEL_RANGES))
-        chosen = self._query(
-            f"SELECT run, selection, setting, cv_score, {columns} FROM selections "
-            "ORDER BY run, position"
-        )
-        rows = self._query(
-            f"SELECT id, {', '.join((*_KEY_COLUMNS, *_RUN_COLUMNS))} FROM runs "
-            "ORDER BY dataset, method, repetition"
-        )
-        found = []
+        rows = self._contents("done")
         with damage_in_words(self.path):
-            for run, name, setting, cv_score, *values in chosen:
-                scores = dict(zip((*ALL_METRICS, *LABEL_RANGES), values, strict=True))
-                metrics = {
-                    metric: math.nan if scores[metric] is None else scores[metric]
-                    for metric in ALL_METRICS
-                }
-                by_frequency = {r: scores[r] for r in LABEL_RANGES if scores[r] is not None}
-                selections.setdefault(run, []).append(
-                    Selection(name, parsed(setting, dict), cv_score, metrics, by_frequency)
-                )
-            environments = self._environments()
-            for number, kind, dataset, method, repetition, *values in rows:
-                fields = dict(zip(_RUN_COLUMNS, values, strict=True))
-                fields["warnings"] = tuple(map(str, parsed(fields["warnings"], list)))
-                fields["environment"] = environments[fields["environment"]]
-                fields["selections"] = tuple(selections[number])
-                check_selections([each.selection for each in fields["selections"]])
-                found.append(Run(key=TaskKey(kind, dataset, method, repetition), **fields))
-        return found
-
-    def data_fingerprints(self) -> dict[str, str]:
-        """Return the hash of the data of each data set with results."""
-        rows = self._query(
-            "SELECT dataset, data_fingerprint FROM runs UNION "
-            "SELECT dataset, data_fingerprint FROM studies"
-        )
-        return dict(rows)
-
-    def studies(self) -> list[Study]:
-        """Return all sensitivity studies, sorted by data set.
-
-        Returns
-        -------
-        list of Study
-        """
-        rows = self._query(
-            f"SELECT {', '.join((*_KEY_COLUMNS, *_STUDY_COLUMNS))} FROM studies ORDER BY dataset"
-        )
-        found = []
-        with damage_in_words(self.path):
-            environments = self._environments()
-            for kind, dataset, method, repetition, *values in rows:
-                fields = dict(zip(_STUDY_COLUMNS, values, strict=True))
-                axes = parsed(fields["axes"], dict)
-                fields["axes"] = {name: axes[name] for name in AXES}
-                for name, values in fields["axes"].items():
-                    if any(np.asarray(value).dtype.kind not in "if" for value in values):
-                        raise ValueError(f"a study has {name} = {values}")
-                fields["metrics"] = tuple(parsed(fields["metrics"], list))
-                if set(fields["metrics"]) != set(METRICS):
-                    raise ValueError(f"a study has the metrics {fields['metrics']}")
-                shape = (len(METRICS), *(len(axis) for axis in fields["axes"].values()))
-                for name in ("mean", "std"):
-                    fields[name] = np.frombuffer(fields[name], dtype="<f8").reshape(shape)
-                fields["warnings"] = tuple(map(str, parsed(fields["warnings"], list)))
-                fields["environment"] = environments[fields["environment"]]
-                found.append(Study(key=TaskKey(kind, dataset, method, repetition), **fields))
-        return found
-
-    def results(self) -> list[Run | Study]:
-        """Return all runs and studies."""
-        return [*self.runs(), *self.studies()]
+            for key, content in rows:
+                if key not in self._parsed:
+                    self._parsed[key] = make_run(key, parsed(content, dict))
+        return [self._parsed[key] for key, _ in rows]
 
     def failures(self) -> list[Failure]:
         """Return the tasks whose last attempt failed.
@@ -273,23 +217,19 @@ class Store:
         -------
         list of Failure
         """
-        rows = self._query(
-            f"SELECT {', '.join(_KEY_COLUMNS)}, error, traceback, seconds, environment, finished "
-            "FROM failures ORDER BY dataset, method, repetition"
-        )
         with damage_in_words(self.path):
             return [
-                Failure(TaskKey(*row[:4]), row[4], row[5], row[6], parsed(row[7], dict), row[8])
-                for row in rows
+                make_failure(key, parsed(content, dict))
+                for key, content in self._contents("failed")
             ]
 
     def running(self) -> list[TaskKey]:
         """Return the keys of the tasks that are currently being computed."""
         rows = self._query(
-            f"SELECT {', '.join(_KEY_COLUMNS)}, machine, pid, started, heartbeat "
-            "FROM claims JOIN runners ON runner = runners.id ORDER BY since"
+            "SELECT dataset, method, repetition, content, at FROM tasks WHERE state = 'running'"
         )
-        return [TaskKey(*row[:4]) for row in rows if is_alive(*row[4:])]
+        with damage_in_words(self.path):
+            return [TaskKey(*row[:3]) for row in rows if is_alive(*row[3:])]
 
     def scores(self, metric: str, selection: str | None = None) -> ScoreTable:
         """Return the scores of all runs by a metric.
@@ -319,171 +259,207 @@ class Store:
         datasets = tuple(dataset.name for dataset in self.experiment.datasets)
         methods = tuple(method.name for method in self.experiment.methods)
         values = np.full((len(datasets), len(methods), self.experiment.n_repeats), np.nan)
-        rows = self._query(
-            f"SELECT dataset, method, repetition, {metric} FROM runs JOIN selections ON run = id "
-            "WHERE kind = ? AND selection IN (?, ?)",
-            (SCORES, selection, UNSEARCHED),
-        )
+        runs = self.runs()
         with damage_in_words(self.path):
-            for dataset, method, repetition, value in rows:
-                place = datasets.index(dataset), methods.index(method), repetition
-                values[place] = np.nan if value is None else value
+            for run in runs:
+                place = datasets.index(run.key.dataset), methods.index(run.key.method)
+                for chosen in run.selections:
+                    if chosen.selection in (selection, UNSEARCHED):
+                        found = chosen.metrics | chosen.by_frequency
+                        values[(*place, run.key.repetition)] = found.get(metric, math.nan)
         return ScoreTable(metric, greater_is_better(metric), datasets, methods, values)
 
     # Writing.
 
-    def check_in_place(self) -> None:
-        """Raise a StoreError if the file was deleted or replaced since it was opened."""
-        check_in_place(self.path, self._identity)
-
-    def add(self, outcome: Outcome) -> bool:
-        """Add the outcome of a task.
+    def add(self, *outcomes: Run | Failure) -> int:
+        """Add the outcomes of tasks in one transaction.
 
         An existing result is kept.  A failure never replaces a result, and is removed when the task
         succeeds.
 
         Parameters
         ----------
-        outcome : Run, Study or Failure
-            The outcome.
+        *outcomes : Run or Failure
+            The outcomes.
 
         Returns
         -------
-        bool
-            Whether it was added.
-        """
-        return bool(self.add_all([outcome]))
+        int
+            Number of outcomes that were added.
 
-    def add_all(self, outcomes: Iterable[Outcome]) -> int:
-        """Add many outcomes in one transaction; return the number of those that were added."""
-        new = 0
+        Raises
+        ------
+        StoreError
+            If the data of a data set differ from those of existing results; nothing is added.
+        """
         self.check_in_place()
-        with errors_in_words(self.path):
-            with transaction(self._connection):
-                for outcome in outcomes:
-                    new += self._insert(outcome)
-                    self._connection.execute(f"DELETE FROM claims WHERE {_OF_KEY}", outcome.key)
-            # Move the write-ahead log into the file, so that a copy of the file is complete.
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        fingerprints: dict[str, str] = {}
+        new = 0
+        with self.writing() as connection:
+            for outcome in outcomes:
+                if connection.execute(
+                    f"SELECT 1 FROM tasks WHERE {_OF_KEY} AND state = 'done'", outcome.key
+                ).fetchone():
+                    continue
+                if isinstance(outcome, Run):
+                    self._check_data(outcome, fingerprints)
+                state = "done" if isinstance(outcome, Run) else "failed"
+                connection.execute(
+                    "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?)",
+                    (*outcome.key, state, to_json(outcome), time.time()),
+                )
+                new += 1
         self.check_in_place()
         return new
 
-    def _insert(self, outcome: Outcome) -> bool:
-        if isinstance(outcome, Failure):
-            return self._insert_failure(outcome)
-        table = "runs" if isinstance(outcome, Run) else "studies"
-        if self._connection.execute(
-            f"SELECT 1 FROM {table} WHERE {_OF_KEY}", outcome.key
-        ).fetchone():
-            return False
-        self._check_data(outcome)
-        if isinstance(outcome, Run):
-            self._insert_run(outcome)
-        else:
-            self._insert_study(outcome)
-        self._connection.execute(f"DELETE FROM failures WHERE {_OF_KEY}", outcome.key)
-        return True
-
-    def _check_data(self, outcome: Run | Study) -> None:
+    def _check_data(self, run: Run, fingerprints: dict[str, str]) -> None:
         """Check that all results of a data set were computed on the same data."""
-        for table in ("runs", "studies"):
-            found = self._connection.execute(
-                f"SELECT data_fingerprint FROM {table} WHERE dataset = ? LIMIT 1",
-                (outcome.key[1],),
-            ).fetchone()
-            if found and found[0] != outcome.data_fingerprint:
-                raise StoreError(
-                    f"the data of {outcome.key[1]!r} differ from those of the rows in {self.path}: "
-                    "has the file changed? Use another name for the new data, or a new store"
-                )
-
-    def _insert_run(self, run: Run) -> None:
-        fields = {name: getattr(run, name) for name in _RUN_COLUMNS}
-        fields["warnings"] = json.dumps(run.warnings)
-        fields["environment"] = self._remember(run.environment)
-        number = self._insert_row("runs", run.key, fields)
-        columns = ", ".join((*ALL_METRICS, *LABEL_RANGES))
-        marks = ", ".join("?" * (5 + len(ALL_METRICS) + len(LABEL_RANGES)))
-        for position, chosen in enumerate(run.selections):
-            # An undefined metric is NULL: SQLite has no NaN.
-            values = [_or_none(chosen.metrics[metric]) for metric in ALL_METRICS]
-            values += [chosen.by_frequency.get(name) for name in LABEL_RANGES]
-            self._connection.execute(
-                f"INSERT INTO selections (run, position, selection, setting, cv_score, {columns}) "
-                f"VALUES ({marks})",
-                (
-                    *(number, position, chosen.selection, json.dumps(to_plain(chosen.setting))),
-                    *(_or_none(chosen.cv_score), *values),
-                ),
+        dataset = run.key.dataset
+        if dataset not in fingerprints:
+            found = self._query(
+                "SELECT content FROM tasks WHERE dataset = ? AND state = 'done' LIMIT 1", (dataset,)
+            )
+            with damage_in_words(self.path):
+                known = parsed(found[0][0], dict)["data_fingerprint"] if found else None
+            fingerprints[dataset] = known or run.data_fingerprint
+        if run.data_fingerprint != fingerprints[dataset]:
+            raise StoreError(
+                f"the data of {dataset!r} differ from those of the rows in {self.path}: has the "
+                "file changed? Use another name for the new data, or a new store"
             )
 
-    def _insert_study(self, study: Study) -> None:
-        fields = {name: getattr(study, name) for name in _STUDY_COLUMNS}
-        fields["axes"] = json.dumps(to_plain(study.axes))
-        fields["metrics"] = json.dumps(study.metrics)
-        fields["warnings"] = json.dumps(study.warnings)
-        for name in ("mean", "std"):
-            fields[name] = np.ascontiguousarray(fields[name], dtype="<f8").tobytes()
-        fields["environment"] = self._remember(study.environment)
-        self._insert_row("studies", study.key, fields)
+    def merge(self, *sources: str | Path) -> int:
+        """Add results that were computed elsewhere: all of them, or none.
 
-    def _insert_failure(self, failure: Failure) -> bool:
-        table = "studies" if failure.key[0] == SENSITIVITY else "runs"
-        found = self._connection.execute(f"SELECT 1 FROM {table} WHERE {_OF_KEY}", failure.key)
-        if found.fetchone():
-            return False
-        self._connection.execute(
-            "INSERT INTO failures VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?) "
-            "ON CONFLICT DO UPDATE SET error = excluded.error, traceback = excluded.traceback, "
-            "seconds = excluded.seconds, attempts = attempts + 1, "
-            "environment = excluded.environment, finished = excluded.finished, at = excluded.at",
-            (
-                *(*failure.key, failure.error, failure.traceback, failure.seconds),
-                *(json.dumps(failure.environment), failure.finished, time.time()),
-            ),
+        Parameters
+        ----------
+        *sources : path-like
+            Exported CSV files, and other stores, of the same experiment: with the same splits and
+            the same definitions of the methods.
+
+        Returns
+        -------
+        int
+            Number of results that the store did not have.
+
+        Raises
+        ------
+        StoreError
+            If a source is invalid or of another experiment, if the store has a result with other
+            values (up to rounding differences between processors), or if the data differ.
+        """
+        tasks = {task.key: task for task in self.experiment.tasks()}
+        known = {run.key: run for run in self.runs()}
+        new: list[Run] = []
+        for number, source in enumerate(sources):
+            path = Path(source)
+            report_progress(number, len(sources), f"reading {path.name}")
+            for run in _read_runs(path):
+                if run.key not in tasks:
+                    raise StoreError(
+                        f"the experiment in {self.path} has no task {run.key}, of which {path} has "
+                        "a result: first run a larger experiment (more data sets, methods or "
+                        "repetitions) into the store"
+                    )
+                if tasks[run.key].fingerprint != run.fingerprint:
+                    raise StoreError(
+                        f"the result {run.key} in {path} was computed with another protocol, or "
+                        f"another method of that name, than in {self.path}: only rows of the same "
+                        "splits and settings can be compared"
+                    )
+                other = known.setdefault(run.key, run)
+                if other is run:
+                    new.append(run)
+                elif not _same_numbers(run, other):
+                    raise StoreError(
+                        f"{self.path} has a result of {run.key} with other values than {path}: use "
+                        "another store"
+                    )
+        return self.add(*new)
+
+    def export(self, path: str | Path) -> Path:
+        """Write the results to a CSV file, with one line per run and chosen setting.
+
+        Parameters
+        ----------
+        path : path-like
+            The file; an existing export is overwritten.  Text that a spreadsheet would interpret
+            as a formula (it begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return) is
+            prefixed with an apostrophe, which :meth:`merge` removes.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+
+        Raises
+        ------
+        StoreError
+            If the file already exists and is something else.
+        """
+        path = Path(path)
+        if path.suffix != ".csv":
+            raise StoreError(f"results can only be exported to .csv, not to {path.name}")
+        if path.exists():
+            with path.open("rb") as file:
+                if not file.read(len(CSV_HEAD)) == CSV_HEAD.encode():
+                    raise StoreError(
+                        f"{path} already exists and is not an export of results: choose another "
+                        "name, or delete it"
+                    )
+        return write_whole(path, to_csv(self.runs()))
+
+    def check_in_place(self) -> None:
+        """Raise a StoreError if the file was deleted or replaced since it was opened.
+
+        SQLite continues to write to a deleted file, so that rows would be lost.
+        """
+        found = identity(self.path)
+        if found != self._identity:
+            what = "was deleted" if found is None else "was replaced by another file"
+            raise StoreError(
+                f"{self.path} {what} while it was in use. Nothing more is written; rows computed "
+                "after that are lost"
+            )
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """Run a transaction: all changes are stored, or none."""
+        with errors_in_words(self.path), transaction(self._connection):
+            yield self._connection
+
+    def _contents(self, state: str) -> list[tuple[TaskKey, str]]:
+        rows = self._query(
+            "SELECT dataset, method, repetition, content FROM tasks WHERE state = ? "
+            "ORDER BY dataset, method, repetition",
+            (state,),
         )
-        return True
-
-    def _insert_row(self, table: str, key: TaskKey, fields: dict[str, Any]) -> int:
-        names = (*_KEY_COLUMNS, *fields)
-        done = self._connection.execute(
-            f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})",
-            (*key, *fields.values()),
-        )
-        return int(done.lastrowid or 0)
-
-    def _remember(self, environment: dict[str, Any]) -> str:
-        content = json.dumps(environment, sort_keys=True)
-        name = hashlib.sha256(content.encode()).hexdigest()[:12]
-        self._connection.execute(
-            "INSERT OR IGNORE INTO environments VALUES (?, ?)", (name, content)
-        )
-        return name
-
-    def _environments(self) -> dict[str, dict[str, Any]]:
-        rows = self._query("SELECT id, content FROM environments")
-        return {name: parsed(content, dict) for name, content in rows}
-
-    def _described(self) -> Experiment:
-        rows = self._query("SELECT value FROM meta WHERE name = 'experiment'")
-        if not rows:
-            raise StoreError(f"{self.path} is empty: the run that created it was interrupted")
-        return _experiment(rows[0][0], self.path)
+        return [(TaskKey(*key), content) for *key, content in rows]
 
     def _query(self, statement: str, values: Iterable[Any] = ()) -> list[Any]:
         with errors_in_words(self.path):
             return self._connection.execute(statement, tuple(values)).fetchall()
 
 
-def _experiment(description: str, path: Path) -> Experiment:
+def _read_runs(path: Path) -> list[Run]:
+    if path.suffix == ".csv":
+        return read_csv(path)
+    with Store(path, read_only=True) as other:
+        return other.runs()
+
+
+def _same_numbers(a: Run, b: Run) -> bool:
+    ours, theirs = ([list(chosen.metrics.values()) for chosen in run.selections] for run in (a, b))
+    return len(ours) == len(theirs) and bool(
+        np.allclose(ours, theirs, rtol=1e-6, atol=1e-9, equal_nan=True)
+    )
+
+
+def _described(rows: list[tuple[str]], path: Path) -> Experiment:
     """Return the experiment of a store.
 
     Nothing is imported: results can be read without the methods being installed, and a file must
     not determine which code is run.
     """
     with damage_in_words(path):
-        return Experiment.from_dict(parsed(description, dict), str(path))
-
-
-def _or_none(value: float | None) -> float | None:
-    return None if value is None or not math.isfinite(value) else value
+        return Experiment.from_dict(parsed(rows[0][0], dict), str(path))

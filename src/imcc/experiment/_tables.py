@@ -20,14 +20,13 @@ from imcc.tables import (
     Schema,
     TableEncoder,
     TableError,
-    TableFile,
-    indicator_columns,
     infer_schema,
     read_schema,
     read_tags,
-    table_fingerprint,
     tag_matrix,
 )
+from imcc.tables._labels import indicator_columns
+from imcc.tables._read import TableFile, table_fingerprint
 
 # Options of an entry: how to read the file, and properties of its columns.
 _READING = ("delimiter", "header", "encoding", "member", "max_bytes")

@@ -20,8 +20,8 @@ from imcc.datasets import Dataset, paper_splits, split_seed
 from imcc.estimators import EdgeOfGridWarning
 from imcc.experiment._errors import ExperimentError
 from imcc.experiment._measure import Meter, environment, now, threads_in_use
-from imcc.experiment._plan import SENSITIVITY, Task
-from imcc.experiment._records import AXES, UNSEARCHED, Failure, Outcome, Run, Selection, Study
+from imcc.experiment._plan import Task
+from imcc.experiment._results import UNSEARCHED, Failure, Run, Selection
 from imcc.experiment._scores import (
     all_metrics,
     centred_scores,
@@ -51,7 +51,7 @@ def run_task(
     threads: int | None = None,
     device: str | None = None,
     available: int | None = None,
-) -> Outcome:
+) -> Run | Failure:
     """Compute the result of a task.
 
     The metrics of a task are reproducible up to rounding in the linear algebra.  The global random
@@ -71,7 +71,7 @@ def run_task(
 
     Returns
     -------
-    Run, Study or Failure
+    Run or Failure
         A failure if an error was raised or ``sys.exit`` was called; KeyboardInterrupt is not
         caught.
     """
@@ -86,18 +86,17 @@ def run_task(
                 task = replace(task, method=task.method.resolve(task.allow))
             table = task.dataset.load_table() if task.dataset.is_table else None
             data = task.dataset.load() if table is None else table.labels
+            fingerprint = (data if table is None else table).fingerprint()
+            if fingerprint != (task.data_fingerprint or fingerprint):
+                raise ExperimentError(
+                    f"the data of {task.dataset.name!r} differ from those of existing results, so "
+                    "that their splits differ, too: use another name for the new data, or a new "
+                    "store"
+                )
             seed = split_seed(task.protocol.seed, data.name, data.n_rows, task.repetition)
             limit = choose_threads(data, available) if threads is None else threads
             with threadpool_limits(limit), _seeded(seed):
-                if task.kind != SENSITIVITY:
-                    return _run(task, data, table, seed, meter, caught, device)
-                if table is not None:
-                    raise ExperimentError("a sensitivity study needs numeric data, not a table")
-                if task.dataset.standardize:
-                    raise ExperimentError(
-                        "a sensitivity study cannot standardize: it has no training rows of its own"
-                    )
-                return _study(task, data, seed, meter, caught, device)
+                return _run(task, data, table, fingerprint, seed, meter, caught, device)
     except (Exception, SystemExit) as error:
         reason = f"{type(error).__name__}: {error}"
         if isinstance(error, SystemExit):
@@ -131,15 +130,11 @@ def _seeded(seed: int) -> Iterator[None]:
         np.random.set_state(numpys)  # noqa: NPY002
 
 
-def _where(device: str | None) -> dict[str, Any]:
-    """Return the environment in which a task was computed."""
-    return {**environment(device), "threads": threads_in_use()}
-
-
 def _run(
     task: Task,
     data: Dataset,
     table: TableData | None,
+    fingerprint: str,
     seed: int,
     meter: Meter,
     caught: list[Any],
@@ -186,7 +181,7 @@ def _run(
     return Run(
         key=task.key,
         fingerprint=task.fingerprint,
-        data_fingerprint=(data if table is None else table).fingerprint(),
+        data_fingerprint=fingerprint,
         seed=seed,
         n_train=len(train),
         n_test=len(test),
@@ -198,8 +193,9 @@ def _run(
         predict_seconds=predict_seconds,
         cpu_seconds=meter.cpu_seconds(),
         peak_memory=meter.peak_memory(),
-        warnings=_texts(caught),
-        environment=_where(device),
+        # Each warning once.
+        warnings=tuple(dict.fromkeys(f"{w.category.__name__}: {w.message}" for w in caught)),
+        environment={**environment(device), "threads": threads_in_use()},
         finished=now(),
     )
 
@@ -232,9 +228,9 @@ def _select(
     selections, times = [], []
     for metric in (scoring, *(name for name in METRICS if name != scoring)):
         start = time.perf_counter()
-        choice = fit_choice(search, metric, fitted, X, Y, calibrate)
+        setting, cv_score = fit_choice(search, metric, fitted, X, Y, calibrate)
         refit_seconds = time.perf_counter() - start
-        name = repr(choice.setting)
+        name = repr(setting)
         if name not in judged:
             scores, predicted, predict_seconds = _score(fitted[name], X_new, Y.shape[1])
             judged[name] = (
@@ -242,7 +238,7 @@ def _select(
                 precision_by_frequency(Y, Y_new, scores),
             )
             times.append((refit_seconds, predict_seconds))
-        selections.append(Selection(metric, choice.setting, choice.cv_score, *judged[name]))
+        selections.append(Selection(metric, setting, cv_score, *judged[name]))
     return selections, *times[0]
 
 
@@ -251,54 +247,3 @@ def _score(model: Any, X: Any, n_labels: int) -> tuple[np.ndarray, np.ndarray, f
     scores = centred_scores(model, X, n_labels)
     seconds = time.perf_counter() - start
     return scores, predictions(model, X, scores), seconds
-
-
-def _study(
-    task: Task, data: Dataset, seed: int, meter: Meter, caught: list[Any], device: str | None
-) -> Study:
-    """Compute cross-validated metrics over the whole grid on all rows of a data set."""
-    search = prepare(task, seed, device)
-    start = time.perf_counter()
-    search.fit(data.X, data.Y)
-    seconds = time.perf_counter() - start
-    settings = search.cv_results_["params"]
-    axes = {axis: _distinct(setting[axis] for setting in settings) for axis in AXES}
-    shape = tuple(len(values) for values in axes.values())
-    if len(settings) != np.prod(shape):
-        raise ValueError(
-            "a sensitivity study varies alpha, beta, gamma and n_clusters: use one kernel and one "
-            "width"
-        )
-    # Settings are in the order of alpha, beta, gamma, n_clusters, the last one varying fastest.
-    tables = {
-        moment: np.array(
-            [search.cv_results_[f"{moment}_test_{name}"].reshape(shape) for name in METRICS]
-        )
-        for moment in ("mean", "std")
-    }
-    return Study(
-        key=task.key,
-        axes=axes,
-        metrics=tuple(METRICS),
-        mean=tables["mean"],
-        std=tables["std"],
-        fingerprint=task.fingerprint,
-        data_fingerprint=data.fingerprint(),
-        seed=seed,
-        n_rows=data.n_rows,
-        fit_seconds=seconds,
-        cpu_seconds=meter.cpu_seconds(),
-        warnings=_texts(caught),
-        environment=_where(device),
-        finished=now(),
-    )
-
-
-def _distinct(values: Any) -> list[Any]:
-    """Return the distinct values in the order of their first occurrence."""
-    return list(dict.fromkeys(tuple(v) if isinstance(v, list) else v for v in values))
-
-
-def _texts(caught: list[Any]) -> tuple[str, ...]:
-    """Return each warning once."""
-    return tuple(dict.fromkeys(f"{w.category.__name__}: {w.message}" for w in caught))

@@ -21,7 +21,7 @@ drawn with these probabilities.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,8 @@ from scipy.special import expit
 from sklearn.pipeline import Pipeline
 
 from imcc._utils.config import get_config
-from imcc._utils.plain import to_plain
+from imcc._utils.errors import InvalidArgumentError
+from imcc._utils.validation import check_count
 from imcc._utils.wrappers import innermost, layers
 from imcc.baselines import (
     JFSC,
@@ -40,7 +41,8 @@ from imcc.baselines import (
     EnsembleClassifierChains,
     KernelRidgeBaseline,
 )
-from imcc.calibration import MultilabelCalibrator, label_probabilities, label_scores
+from imcc.estimators.calibrator import MultilabelCalibrator
+from imcc.estimators.cross_fit import label_probabilities, label_scores
 from imcc.estimators.imcc import IMCCClassifier
 from imcc.inspection._bootstrap import (
     Estimate,
@@ -50,8 +52,7 @@ from imcc.inspection._bootstrap import (
     tails_of,
 )
 from imcc.inspection._diagnostics import checked
-from imcc.inspection._reliability import Reliability, bins_of, probabilities, reliability
-from imcc.inspection._tables import as_frame, as_text
+from imcc.inspection._results import Result
 
 #: Probabilities are clipped to [CLIP, 1 - CLIP] in the log loss, which would otherwise be infinite
 #: if a label with probability 0 occurs.
@@ -75,8 +76,12 @@ class LabelCalibration:
         Lower is better.
     error_by_chance : float
         Mean calibration error of perfectly calibrated probabilities on the same number of rows.
-    reliability : Reliability
-        Observed frequencies per bin of probabilities.
+    counts : ndarray of shape (n_bins,)
+        Number of rows per bin of probabilities.
+    predicted : ndarray of shape (n_bins,)
+        Mean probability per bin; NaN for an empty bin.
+    observed : ndarray of shape (n_bins,)
+        Fraction of the rows of a bin that have the label; NaN for an empty bin.
     """
 
     label: str
@@ -85,11 +90,13 @@ class LabelCalibration:
     brier: Estimate
     calibration_error: Estimate
     error_by_chance: float
-    reliability: Reliability
+    counts: np.ndarray
+    predicted: np.ndarray
+    observed: np.ndarray
 
 
 @dataclass(frozen=True, repr=False)
-class CalibrationDiagnostics:
+class CalibrationDiagnostics(Result):
     """Quality of the probabilities of all labels, after and before calibration.
 
     Attributes
@@ -121,7 +128,10 @@ class CalibrationDiagnostics:
     before: CalibrationDiagnostics | None
     changes: dict[str, Estimate]
 
-    def __repr__(self) -> str:
+    _n_index = 1
+    _shown = ("label", "support", *MEASURES, "error_by_chance")
+
+    def _title(self) -> str:
         title = (
             f"Probabilities of {len(self.labels):,} labels on {self.n_rows:,} rows: log loss "
             f"{self.log_loss}, Brier score {self.brier}, calibration error "
@@ -132,17 +142,24 @@ class CalibrationDiagnostics:
                 f"; before calibration {self.before.log_loss.value:.3f}, "
                 f"{self.before.brier.value:.3f}, {self.before.calibration_error.value:.3f}"
             )
-        headings = ["label", "support", *MEASURES, "by chance"]
-        rows: list[list[Any]] = [
-            [
-                label.label,
-                label.support,
-                *(str(getattr(label, name)) for name in MEASURES),
-                label.error_by_chance,
+        return title
+
+    def _table(self) -> dict[str, list[Any]]:
+        columns: dict[str, list[Any]] = {
+            "label": [label.label for label in self.labels],
+            "support": [label.support for label in self.labels],
+        }
+        found = [(self, "")] if self.before is None else [(self, ""), (self.before, "_before")]
+        for diagnostics, ending in found:
+            for name in MEASURES:
+                for part, word in (("value", ""), ("low", "_low"), ("high", "_high")):
+                    columns[f"{name}{word}{ending}"] = [
+                        getattr(getattr(label, name), part) for label in diagnostics.labels
+                    ]
+            columns[f"error_by_chance{ending}"] = [
+                label.error_by_chance for label in diagnostics.labels
             ]
-            for label in self.labels
-        ]
-        return as_text(title, headings, rows)
+        return columns
 
     def to_frame(self) -> Any:
         """Return a data frame with one row per label.
@@ -155,30 +172,7 @@ class CalibrationDiagnostics:
             ``error_by_chance``.  If there are probabilities before calibration, all columns except
             ``support`` are repeated with the suffix ``_before``.
         """
-        columns: dict[str, list[Any]] = {"support": [label.support for label in self.labels]}
-        found = [(self, "")] if self.before is None else [(self, ""), (self.before, "_before")]
-        for diagnostics, ending in found:
-            for name in MEASURES:
-                for part, word in (("value", ""), ("low", "_low"), ("high", "_high")):
-                    columns[f"{name}{word}{ending}"] = [
-                        getattr(getattr(label, name), part) for label in diagnostics.labels
-                    ]
-            columns[f"error_by_chance{ending}"] = [
-                label.error_by_chance for label in diagnostics.labels
-            ]
-        return as_frame(columns, index={"label": [label.label for label in self.labels]})
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a dict that can be written as JSON, with None for empty bins."""
-        return to_plain(_plain(self))
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "__dataclass_fields__"):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, dict):
-        return {key: _plain(entry) for key, entry in value.items()}
-    return [_plain(entry) for entry in value] if isinstance(value, tuple) else value
+        return super().to_frame()
 
 
 def diagnose_probabilities(
@@ -187,7 +181,6 @@ def diagnose_probabilities(
     *,
     before: Any = None,
     n_bins: int = 10,
-    strategy: str = "uniform",
     confidence: float = 0.95,
     n_resamples: int = 500,
     random_state: int = 0,
@@ -210,9 +203,7 @@ def diagnose_probabilities(
     before : array-like of shape (n_samples, n_labels), default=None
         Probabilities of the same rows before calibration, for comparison.
     n_bins : int, default=10
-        Number of bins for the calibration error, as for :func:`reliability`.
-    strategy : {"uniform", "quantile"}, default="uniform"
-        How the bins are chosen, as for :func:`reliability`.
+        Number of bins of equal width for the calibration error.
     confidence : float, default=0.95
         Confidence level of the intervals, in (0, 1).
     n_resamples : int, default=500
@@ -225,10 +216,14 @@ def diagnose_probabilities(
     Returns
     -------
     CalibrationDiagnostics
+        With ``log_loss``, ``brier`` and ``calibration_error`` over all labels, each with ``value``,
+        ``low`` and ``high``; the same per label in ``labels``, with ``counts``, ``predicted`` and
+        ``observed`` per bin; ``error_by_chance``, ``before`` and ``changes``; ``to_frame()`` and
+        ``to_dict()``.
 
     See Also
     --------
-    reliability : The bins, without intervals.
+    diagnose : Quality of the scores and of the decisions.
     draw_calibration : Plot the result.
 
     Notes
@@ -251,17 +246,17 @@ def diagnose_probabilities(
     True
     """
     check_resampling(n_resamples, confidence, at_least=0)
-    options: dict[str, Any] = {"n_bins": n_bins, "strategy": strategy, "label_names": label_names}
-    on, values, _ = checked(y_true, chances, label_names)
-    parts = [_Part(on, values.astype(np.float64), reliability(y_true, values, **options))]
+    check_count("n_bins", n_bins)
+    on, values, names = checked(y_true, chances, label_names)
+    parts = [_Part(on, _in_range("chances", values), n_bins)]
     if before is not None:
         other = checked(y_true, before, label_names)[1]
-        parts.append(_Part(on, other.astype(np.float64), reliability(y_true, other, **options)))
+        parts.append(_Part(on, _in_range("before", other), n_bins))
     rng = np.random.default_rng(random_state)
     resampled = _resample(parts, len(on), n_resamples, rng)
     tails = tails_of(confidence)
     found = [
-        _diagnostics(part, drawn, tails, confidence, part.by_chance(rng))
+        _diagnostics(part, names, drawn, tails, confidence, part.by_chance(rng))
         for part, drawn in zip(parts, resampled, strict=True)
     ]
     if before is None:
@@ -276,34 +271,43 @@ def diagnose_probabilities(
     return replace(found[0], before=found[1], changes=changes)
 
 
+def _in_range(name: str, values: np.ndarray) -> np.ndarray:
+    if values.min() < 0 or values.max() > 1:
+        raise InvalidArgumentError(
+            name,
+            f"must be probabilities between 0 and 1, got values from {values.min():g} to "
+            f"{values.max():g}; convert scores with score_probabilities",
+        )
+    return values.astype(np.float64)
+
+
 class _Part:
     """One set of probabilities, with the contribution of each row and bin to the measures.
 
     Attributes
     ----------
+    bins : ndarray of shape (n_samples, n_labels)
+        Index of the bin of each probability: [left, right), the last one with its right edge.
     measures : ndarray of shape (3, n_labels)
         The measures on the original rows.
     losses : ndarray of shape (n_samples, 2 * n_labels)
         Log loss and Brier score per row.
-    gaps : csr_array of shape (n_samples, n_bins of all labels)
+    gaps : csr_array of shape (n_samples, n_labels * n_bins)
         Probability minus true value, in the column of the bin.
     """
 
-    def __init__(self, on: np.ndarray, values: np.ndarray, records: list[Reliability]) -> None:
+    def __init__(self, on: np.ndarray, values: np.ndarray, n_bins: int) -> None:
         n, q = on.shape
-        self.on, self.values, self.records = on, values, records
+        self.on, self.values, self.n_bins = on, values, n_bins
         clipped = np.clip(values, CLIP, 1 - CLIP)
         log_losses = -np.log(np.where(on, clipped, 1 - clipped))
         self.losses = np.hstack([log_losses, (values - on) ** 2])
-        sizes = [len(record.counts) for record in records]
-        self.starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-        self.bins = np.column_stack(
-            [bins_of(record.edges, values[:, j]) for j, record in enumerate(records)]
-        )
-        columns = (self.bins + self.starts).ravel()
+        edges = np.linspace(0, 1, n_bins + 1)
+        self.bins = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, n_bins - 1)
+        self.columns = (self.bins + n_bins * np.arange(q)).ravel()
         rows = np.arange(0, n * q + 1, q)
-        shape = (n, sum(sizes))
-        self.gaps = sp.csr_array(((values - on).ravel(), columns, rows), shape=shape)
+        shape = (n, q * n_bins)
+        self.gaps = sp.csr_array(((values - on).ravel(), self.columns, rows), shape=shape)
         self.measures = self.of(np.ones((1, n)))[0]
 
     def of(self, counts: np.ndarray) -> np.ndarray:
@@ -311,19 +315,33 @@ class _Part:
         n, q = self.on.shape
         means = counts @ self.losses / n
         gaps = np.abs((self.gaps.T @ counts.T).T) / n
-        errors = np.add.reduceat(gaps, self.starts, axis=1)
+        errors = gaps.reshape(len(counts), q, -1).sum(axis=2)
         return np.stack([means[:, :q], means[:, q:], errors], axis=1)
 
     def by_chance(self, rng: np.random.Generator) -> np.ndarray:
         """Return the mean calibration errors for true values drawn with the probabilities."""
         n, q = self.on.shape
-        columns, n_columns = (self.bins + self.starts).ravel(), self.gaps.shape[1]
         total = np.zeros(q)
         for _ in range(_DRAWS):
-            gap = self.values - (rng.random((n, q)) < self.values)
-            sums = np.bincount(columns, gap.ravel(), minlength=n_columns)
-            total += np.add.reduceat(np.abs(sums), self.starts) / n
+            sums = self._sums(self.values - (rng.random((n, q)) < self.values))
+            total += np.abs(sums).sum(axis=1) / n
         return total / _DRAWS
+
+    def reliability(self) -> list[dict[str, Any]]:
+        """Return the counts and the means per bin of each label."""
+        counts = self._sums(np.ones(self.on.shape))
+        with np.errstate(invalid="ignore"):
+            predicted, observed = (self._sums(v) / counts for v in (self.values, self.on))
+        return [
+            {"counts": n.astype(np.int64), "predicted": p, "observed": o}
+            for n, p, o in zip(counts, predicted, observed, strict=True)
+        ]
+
+    def _sums(self, entries: np.ndarray) -> np.ndarray:
+        """Sum entries of shape (n_samples, n_labels) per label and bin."""
+        q = self.on.shape[1]
+        sums = np.bincount(self.columns, entries.ravel(), minlength=q * self.n_bins)
+        return sums.reshape(q, self.n_bins)
 
 
 def _resample(
@@ -339,6 +357,7 @@ def _resample(
 
 def _diagnostics(
     part: _Part,
+    names: Sequence[str],
     drawn: np.ndarray,
     tails: tuple[float, float],
     confidence: float,
@@ -346,13 +365,13 @@ def _diagnostics(
 ) -> CalibrationDiagnostics:
     labels = tuple(
         LabelCalibration(
-            label=record.label,
+            label=names[j],
             support=int(part.on[:, j].sum()),
             **_estimates(part.measures[:, j], drawn[:, :, j], tails),
             error_by_chance=float(by_chance[j]),
-            reliability=record,
+            **bins,
         )
-        for j, record in enumerate(part.records)
+        for j, bins in enumerate(part.reliability())
     )
     return CalibrationDiagnostics(
         labels=labels,
@@ -410,7 +429,7 @@ def score_probabilities(model: Any, X: Any, n_labels: int) -> np.ndarray | None:
         return label_probabilities(model, X, n_labels)
     inner = innermost(model)
     if isinstance(inner, _LEAST_SQUARES):
-        return probabilities(label_scores(model, X, n_labels))
+        return np.clip((label_scores(model, X, n_labels) + 1) / 2, 0.0, 1.0)
     if isinstance(inner, _SHARES):
         return np.clip(label_scores(model, X, n_labels) + 0.5, 0.0, 1.0)
     if isinstance(inner, _PLATT) and inner.scores == "probability":
@@ -424,7 +443,7 @@ def probabilities_before_calibration(model: Any, X: Any, n_labels: int) -> np.nd
     Parameters
     ----------
     model : classifier
-        A fitted classifier that contains a :class:`imcc.calibration.MultilabelCalibrator` or a
+        A fitted classifier that contains a :class:`imcc.estimators.MultilabelCalibrator` or a
         search with ``calibrate=True``, possibly inside pipelines and wrappers.
     X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
         Rows.

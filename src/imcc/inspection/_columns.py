@@ -23,32 +23,31 @@ sum to f(x) - baseline up to rounding.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import factorial
 from typing import Any
 
 import numpy as np
 
 from imcc._utils.errors import InvalidArgumentError
-from imcc._utils.plain import to_plain
+from imcc._utils.progress import report_progress
 from imcc._utils.text import printable
 from imcc._utils.validation import check_count
-from imcc.calibration import decision_thresholds, scoring_method
+from imcc.estimators.cross_fit import scoring_method
+from imcc.estimators.thresholds import decision_thresholds
 from imcc.inspection._mixed import (
     Mixer,
     Score,
     as_rows,
-    background_rows,
     count_labels,
     faster,
-    group_columns,
     make_mixer,
     scorer,
+    take_rows,
     values_of_row,
 )
-from imcc.inspection._names import names_of_labels
-from imcc.inspection._tables import as_frame, as_text
+from imcc.inspection._results import Result, as_frame, label_index, names_of_labels
 
 # Maximum number of mixed rows, and of their cells, that are scored at a time.
 _ROWS = 2048
@@ -57,8 +56,6 @@ _CELLS = 2**22
 _SCREENING_ROWS = 10
 # Minimum number of pairs of orders, for a standard error.
 _FEWEST_PAIRS = 2
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -83,11 +80,8 @@ class ColumnPart:
     standard_error: float
 
 
-_PART = tuple(field.name for field in fields(ColumnPart))
-
-
 @dataclass(frozen=True, repr=False)
-class ColumnAttribution:
+class ColumnAttribution(Result):
     """The scores of one row as sums over columns: ``score = baseline + sum of contributions``.
 
     Attributes
@@ -95,11 +89,9 @@ class ColumnAttribution:
     label_names : tuple of str
         Names of the labels.
     columns : tuple of str
-        Names of columns or of groups of columns.
-    members : tuple of tuple of str
-        The columns of each group.
+        Names of the columns; the last one may be a group, "N other columns".
     values : tuple of str
-        The row's values, as text; for a group of several columns, the number of columns.
+        The row's values, as text; for a group, the number of columns.
     scale : {"score", "probability"}
         What is explained: the decision function (log-odds for a calibrated model), or the
         probabilities of a model without ``decision_function``.
@@ -121,14 +113,12 @@ class ColumnAttribution:
     n_evaluations : int
         Number of mixed rows that were scored.
     n_pairs : int
-        Number of pairs of orders sampled per background row; 0 if exact.
-    exact : bool
-        Whether all sets of columns were evaluated.
+        Number of pairs of orders sampled per background row; 0 if all sets of columns were
+        evaluated, so that the values are exact.
     """
 
     label_names: tuple[str, ...]
     columns: tuple[str, ...]
-    members: tuple[tuple[str, ...], ...]
     values: tuple[str, ...]
     scale: str
     scores: np.ndarray
@@ -141,7 +131,6 @@ class ColumnAttribution:
     n_rows: int
     n_evaluations: int
     n_pairs: int
-    exact: bool
 
     def index(self, label: int | str | None = None) -> int:
         """Return the index of a label.
@@ -151,41 +140,9 @@ class ColumnAttribution:
         label : int or str, default=None
             Index or name; by default, the label whose score exceeds its threshold the most.
         """
-        count = len(self.label_names)
         if label is None:
             return int(np.argmax(self.scores - self.thresholds))
-        if isinstance(label, str):
-            if label not in self.label_names:
-                few = ", ".join(map(repr, self.label_names[:5]))
-                more = f" and {count - 5} more" if count > 5 else ""
-                raise InvalidArgumentError(
-                    "label", f"must be one of the model's labels ({few}{more}), got {label!r}"
-                )
-            return self.label_names.index(label)
-        if not 0 <= label < count:
-            raise InvalidArgumentError(
-                "label", f"must be a name or an index from 0 to {count - 1}, got {label}"
-            )
-        return int(label)
-
-    def select(self, labels: Sequence[int | str]) -> ColumnAttribution:
-        """Return the attribution of a subset of the labels.
-
-        Parameters
-        ----------
-        labels : sequence of int or str
-            Indices or names.
-
-        Returns
-        -------
-        ColumnAttribution
-        """
-        kept = [self.index(label) for label in labels]
-        return replace(
-            self,
-            label_names=tuple(self.label_names[j] for j in kept),
-            **{name: getattr(self, name)[..., kept] for name in _OF_LABELS},
-        )
+        return label_index(self.label_names, label)
 
     def parts(self, label: int | str | None = None, top: int | None = None) -> list[ColumnPart]:
         """Return the contributions to the score of a label, by decreasing absolute value.
@@ -220,27 +177,20 @@ class ColumnAttribution:
         j = self.index(label)
         return bool(self.scores[j] >= self.thresholds[j])
 
-    def how(self) -> str:
-        """Return a sentence about how the contributions were computed."""
-        way = (
-            "all sets of columns"
-            if self.exact
-            else f"{self.n_pairs} pairs of opposite orders of the columns per background row"
-        )
-        return f"Shapley values from {way}, {self.n_evaluations:,} mixed rows"
-
-    def __repr__(self) -> str:
+    def _title(self) -> str:
         j = self.index()
         predicted = "predicted" if self.predicted(j) else "not predicted"
-        title = (
+        return (
             f"ColumnAttribution of {printable(self.label_names[j])} (1 of {len(self.label_names)} "
             f"labels): {self.scale} {self.scores[j]:.3f}, {predicted} (from "
             f"{self.thresholds[j]:.3f} on), {self.scores[j] - self.baseline[j]:+.3f} from the mean "
             f"{self.baseline[j]:.3f} of {self.n_background:,} background rows"
         )
-        parts = self.parts(j)
-        rows = [[p.column, p.value, p.contribution, p.standard_error] for p in parts]
-        return as_text(title, ["column", "value", "contribution", "+/-"], rows)
+
+    def _table(self, label: int | str | None = None) -> dict[str, list[Any]]:
+        parts = self.parts(label)
+        names = ("column", "value", "contribution", "standard_error")
+        return {name: [getattr(part, name) for part in parts] for name in names}
 
     def to_frame(self, label: int | str | None = None) -> Any:
         """Return a data frame of the contributions.
@@ -254,63 +204,13 @@ class ColumnAttribution:
         Returns
         -------
         pandas.DataFrame
-            With the columns of :class:`ColumnPart`; or with one column per label, indexed by the
-            columns of the table and their values.
+            With the columns of :meth:`parts`; or with one column per label, indexed by the columns
+            of the table and their values.
         """
-        if label is None:
-            return as_frame(
-                self.contributions,
-                index={"column": list(self.columns), "value": list(self.values)},
-                names=list(self.label_names),
-            )
-        parts = self.parts(label)
-        return as_frame({name: [getattr(part, name) for part in parts] for name in _PART})
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a dict that can be written as JSON."""
-        labels = [
-            {
-                "label": name,
-                "score": self.scores[j],
-                "threshold": self.thresholds[j],
-                "predicted": self.predicted(j),
-                "baseline": self.baseline[j],
-                "columns": [
-                    {
-                        **vars(part),
-                        "sampling_error": self.sampling_errors[self.columns.index(part.column), j],
-                    }
-                    for part in self.parts(j)
-                ],
-            }
-            for j, name in enumerate(self.label_names)
-        ]
-        return to_plain(
-            {
-                "scale": self.scale,
-                "labels": labels,
-                "groups": {
-                    name: list(members)
-                    for name, members in zip(self.columns, self.members, strict=True)
-                    if members != (name,)
-                },
-                "n_background": self.n_background,
-                "n_rows": self.n_rows,
-                "n_evaluations": self.n_evaluations,
-                "n_pairs": self.n_pairs,
-                "exact": self.exact,
-            }
-        )
-
-
-_OF_LABELS = (
-    "scores",
-    "thresholds",
-    "baseline",
-    "contributions",
-    "standard_errors",
-    "sampling_errors",
-)
+        if label is not None:
+            return as_frame(self._table(label))
+        index = {"column": self.columns, "value": self.values}
+        return as_frame(self.contributions, index, list(self.label_names))
 
 
 def explain_columns(
@@ -318,15 +218,12 @@ def explain_columns(
     x: Any,
     background: Any,
     *,
-    labels: Sequence[int | str] | None = None,
-    groups: Mapping[str, Sequence[str]] | None = None,
     n_background: int = 100,
     max_evaluations: int = 2**14,
     max_columns: int = 20,
     random_state: int = 0,
     label_names: Sequence[str] | None = None,
     feature_names: Sequence[str] | None = None,
-    progress: Progress | None = None,
 ) -> ColumnAttribution:
     """Decompose the scores of a row into contributions of the model's input columns.
 
@@ -343,10 +240,6 @@ def explain_columns(
         The row to explain; may also be a vector or a dict of columns.
     background : array-like, data frame, Arrow table or sparse matrix
         Rows that the row is compared with: the training rows, or other typical rows.
-    labels : sequence of int or str, default=None
-        Labels to explain; all by default.  All labels are computed from the same scores.
-    groups : mapping of str to sequence of str, default=None
-        Columns that are treated as one, by the name of the group.
     n_background : int, default=100
         Maximum number of background rows used, drawn without replacement.
     max_evaluations : int, default=16384
@@ -361,17 +254,20 @@ def explain_columns(
         Names of the labels; by default those stored by the model.
     feature_names : sequence of str, default=None
         Names of the columns of an array; by default those stored by the model.
-    progress : callable, default=None
-        Called repeatedly with the number of mixed rows scored and the total number.
 
     Returns
     -------
     ColumnAttribution
+        Of all labels, which are computed from the same mixed rows: ``contributions`` and
+        ``standard_errors`` of shape (n_columns, n_labels), ``baseline``, ``scores``, ``columns``
+        and ``values``; ``parts(label)`` are the contributions to one label; ``to_frame()`` and
+        ``to_dict()``.
 
     See Also
     --------
     explain : Decompose a score by training rows, virtual examples, features or members.
-    draw_columns : Plot the result.
+    explain_row : With the nearest rows.
+    draw_explanation : Plot the result.
 
     Notes
     -----
@@ -423,7 +319,7 @@ def explain_columns(
     drawn = np.arange(n_rows)
     if n_background < n_rows:
         drawn = np.sort(rng.choice(n_rows, n_background, replace=False))
-    cells = make_mixer(model, x, background_rows(background, drawn), feature_names)
+    cells = make_mixer(model, x, take_rows(background, drawn), feature_names)
     everything = np.arange(len(drawn))
     nothing = np.zeros((len(drawn), len(cells.columns)), dtype=bool)
     row = cells.mixed(everything[:1], ~nothing[:1])
@@ -433,54 +329,37 @@ def explain_columns(
     of_background = _checked(score(cells.mixed(everything, nothing)))
     names = names_of_labels(model, n_labels, label_names)
     mixer, score = faster(model, cells, score, n_labels, random_state)
-    group_names, group_of = group_columns(cells.columns, groups)
-    found = ColumnAttribution(
-        label_names=names,
-        columns=tuple(group_names),
-        members=(),
-        values=(),
-        scale="score" if scoring_method(model) == "decision_function" else "probability",
-        scores=of_row,
-        thresholds=decision_thresholds(model, n_labels),
-        baseline=of_background.mean(axis=0),
-        contributions=np.zeros((len(group_names), n_labels)),
-        standard_errors=np.zeros((len(group_names), n_labels)),
-        sampling_errors=np.zeros((len(group_names), n_labels)),
-        n_background=len(drawn),
-        n_rows=n_rows,
-        n_evaluations=0,
-        n_pairs=0,
-        exact=True,
-    )
-    kept = list(range(n_labels)) if labels is None else [found.index(name) for name in labels]
-    game = _Game(mixer, score, group_of, of_row[kept], of_background[:, kept], kept, progress)
-    if len(group_names) > max_columns:
-        group_names, game = _pooled(game, group_names, max_columns, max_evaluations)
-    plan = _plan(game.differs, max_evaluations - game.n_evaluations)
-    phi, variances = _shapley(game, plan, rng)
+    game = _Game(mixer, score, of_row, of_background)
+    columns, values = list(cells.columns), values_of_row(cells)
+    if len(columns) > max_columns:
+        alone = _most_important(game, max_columns - 1, max_evaluations)
+        n_others = len(columns) - len(alone)
+        columns = [*(columns[g] for g in alone), f"{n_others:,} other columns"]
+        values = [*(values[g] for g in alone), f"{n_others:,} columns"]
+        group_of = np.full(len(cells.columns), len(alone))
+        group_of[alone] = np.arange(len(alone))
+        game.regroup(group_of)
+    n_pairs = _count_pairs(game.differs, max_evaluations - game.n_evaluations)
+    phi, variances = _shapley(game, n_pairs, rng)
     m = len(drawn)
     sampled = variances.sum(axis=0) / m**2
     total = phi.var(axis=0, ddof=1) / m if m > 1 else np.zeros_like(sampled)
     chosen = np.maximum(total - sampled, 0.0) * (1 - m / n_rows)
-    values = values_of_row(cells)
-    members = [
-        tuple(name for name, g in zip(cells.columns, game.group_of, strict=True) if g == i)
-        for i in range(len(group_names))
-    ]
-    one = dict(zip(cells.columns, values, strict=True))
-    return replace(
-        found.select(kept),
-        columns=tuple(group_names),
-        members=tuple(members),
-        values=tuple(
-            one[inside[0]] if len(inside) == 1 else f"{len(inside)} columns" for inside in members
-        ),
+    return ColumnAttribution(
+        label_names=names,
+        columns=tuple(columns),
+        values=tuple(values),
+        scale="score" if scoring_method(model) == "decision_function" else "probability",
+        scores=of_row,
+        thresholds=decision_thresholds(model, n_labels),
+        baseline=of_background.mean(axis=0),
         contributions=phi.mean(axis=0),
         standard_errors=np.sqrt(sampled + chosen),
         sampling_errors=np.sqrt(sampled),
+        n_background=m,
+        n_rows=n_rows,
         n_evaluations=game.n_evaluations,
-        n_pairs=plan.n_pairs,
-        exact=plan.n_pairs == 0,
+        n_pairs=n_pairs,
     )
 
 
@@ -509,20 +388,13 @@ class _Game:
     """
 
     def __init__(
-        self,
-        mixer: Mixer,
-        score: Score,
-        group_of: np.ndarray,
-        of_row: np.ndarray,
-        of_background: np.ndarray,
-        labels: list[int],
-        progress: Progress | None,
+        self, mixer: Mixer, score: Score, of_row: np.ndarray, of_background: np.ndarray
     ) -> None:
-        self._mixer, self._score, self._labels, self._progress = mixer, score, labels, progress
+        self._mixer, self._score = mixer, score
         self._by_column = mixer.differs()
         self.of_row, self.of_background = of_row, of_background
         self.n_evaluations = 0
-        self.regroup(group_of)
+        self.regroup(np.arange(len(mixer.columns)))
 
     def regroup(self, group_of: np.ndarray) -> None:
         """Assign the columns to other groups."""
@@ -531,33 +403,27 @@ class _Game:
         for column, group in enumerate(group_of):
             self.differs[:, group] |= self._by_column[:, column]
 
-    def scores(self, rows: np.ndarray, taken: np.ndarray, total: int | None = None) -> np.ndarray:
-        """Return the scores of background rows with groups taken from the row, in blocks.
-
-        ``total`` is the expected total number of evaluations, for ``progress``.
-        """
+    def scores(self, rows: np.ndarray, taken: np.ndarray) -> np.ndarray:
+        """Return the scores of background rows with groups taken from the row, in blocks."""
         features = getattr(self._mixer, "owners", self.group_of)
         block = max(1, min(_ROWS, _CELLS // max(len(features), 1)))
-        found = np.empty((len(rows), len(self._labels)))
+        found = np.empty((len(rows), len(self.of_row)))
         for start in range(0, len(rows), block):
             part = slice(start, start + block)
             with warnings.catch_warnings():
                 # Warnings about these cells were given when the original rows were scored.
                 warnings.simplefilter("ignore")
                 mixed = self._mixer.mixed(rows[part], taken[part][:, self.group_of])
-                found[part] = self._score(mixed)[:, self._labels]
+                found[part] = self._score(mixed)
             self.n_evaluations += len(rows[part])
-            if self._progress is not None:
-                self._progress(self.n_evaluations, total or self.n_evaluations)
+            report_progress(start + block, len(rows))
         return _checked(found)
 
 
-def _pooled(
-    game: _Game, names: list[str], max_columns: int, max_evaluations: int
-) -> tuple[list[str], _Game]:
-    """Keep the most important groups, and merge the others into one.
+def _most_important(game: _Game, count: int, max_evaluations: int) -> np.ndarray:
+    """Return the indices of the most important columns, in increasing order.
 
-    The importance of a group is the mean, over some background rows, of the change of the score
+    The importance of a column is the mean, over some background rows, of the change of the score
     when it is replaced first and when it is replaced last; the maximum over the labels is used.
     """
     per_row = 2 * game.differs.sum(axis=1)
@@ -568,51 +434,37 @@ def _pooled(
         raise InvalidArgumentError(
             "max_evaluations",
             f"is {max_evaluations:,}, too few to find the most important of {game.n_groups:,} "
-            f"columns: use at least {int(per_row[0]):,}, or put columns into groups",
+            f"columns: use at least {int(per_row[0]):,}",
         )
-    rows, groups = np.nonzero(game.differs[:n_rows])
+    rows, columns = np.nonzero(game.differs[:n_rows])
     first = np.zeros((len(rows), game.n_groups), dtype=bool)
-    first[np.arange(len(rows)), groups] = True
-    total = 2 * len(rows) + max_evaluations // 2
-    taken_first = game.scores(rows, first, total) - game.of_background[rows]
-    taken_last = game.of_row - game.scores(rows, ~first, total)
+    first[np.arange(len(rows)), columns] = True
+    taken_first = game.scores(rows, first) - game.of_background[rows]
+    taken_last = game.of_row - game.scores(rows, ~first)
     sums = np.zeros((game.n_groups, taken_first.shape[1]))
-    np.add.at(sums, groups, taken_first + taken_last)
-    matters = np.abs(sums).max(axis=1)
-    alone = np.sort(np.argsort(-matters, kind="stable")[: max_columns - 1])
-    renumbered = np.full(game.n_groups, len(alone))
-    renumbered[alone] = np.arange(len(alone))
-    others = game.n_groups - len(alone)
-    game.regroup(renumbered[game.group_of])
-    return [*(names[g] for g in alone), f"{others:,} other columns"], game
+    np.add.at(sums, columns, taken_first + taken_last)
+    return np.sort(np.argsort(-np.abs(sums).max(axis=1), kind="stable")[:count])
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """The number of pairs of orders to sample, 0 if all sets are evaluated."""
-
-    n_pairs: int
-    n_evaluations: int
-
-
-def _plan(differs: np.ndarray, max_evaluations: int) -> _Plan:
+def _count_pairs(differs: np.ndarray, max_evaluations: int) -> int:
+    """Return the number of pairs of orders to sample; 0 if all sets can be evaluated."""
     counts = differs.sum(axis=1).astype(np.float64)
     everything = np.maximum(2.0 ** np.minimum(counts, 1000) - 2, 0)  # more would overflow
     if everything.sum() <= max_evaluations:
-        return _Plan(0, int(everything.sum()))
-    per_pair = 2 * np.maximum(counts - 1, 0)
-    n_pairs = int(max_evaluations // per_pair.sum())
+        return 0
+    per_pair = float(2 * np.maximum(counts - 1, 0).sum())
+    n_pairs = int(max_evaluations // per_pair)
     if n_pairs < _FEWEST_PAIRS:
         raise InvalidArgumentError(
             "max_evaluations",
             f"leaves {max_evaluations:,} mixed rows, but at least "
-            f"{int(_FEWEST_PAIRS * per_pair.sum()):,} are needed for this number of columns and "
+            f"{int(_FEWEST_PAIRS * per_pair):,} are needed for this number of columns and "
             "background rows: increase it, or use fewer columns or background rows",
         )
-    return _Plan(n_pairs, int(np.minimum(everything, n_pairs * per_pair).sum()))
+    return n_pairs
 
 
-def _shapley(game: _Game, plan: _Plan, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def _shapley(game: _Game, n_pairs: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Return Shapley values per background row, and their variances due to sampling.
 
     Returns
@@ -625,17 +477,16 @@ def _shapley(game: _Game, plan: _Plan, rng: np.random.Generator) -> tuple[np.nda
     masks: list[np.ndarray] = []
     for own in players:
         d = len(own)
-        if plan.n_pairs == 0 or d < 2 or 2**d - 2 <= plan.n_pairs * 2 * (d - 1):
+        if n_pairs == 0 or d < 2 or 2**d - 2 <= n_pairs * 2 * (d - 1):
             orders.append(None)
             masks.append(_subsets(own, game.n_groups))
         else:
-            drawn = np.array([rng.permutation(own) for _ in range(plan.n_pairs)])
+            drawn = np.array([rng.permutation(own) for _ in range(n_pairs)])
             both = np.stack([drawn, drawn[:, ::-1]], axis=1).reshape(-1, d)
             orders.append(both)
             masks.append(_prefixes(both, game.n_groups))
     rows = np.repeat(np.arange(len(players)), [len(mask) for mask in masks])
-    total = game.n_evaluations + len(rows)
-    scores = game.scores(rows, np.concatenate(masks), total)
+    scores = game.scores(rows, np.concatenate(masks))
     phi = np.zeros((len(players), game.n_groups, scores.shape[1]))
     variances = np.zeros_like(phi)
     start = 0
@@ -649,10 +500,10 @@ def _shapley(game: _Game, plan: _Plan, rng: np.random.Generator) -> tuple[np.nda
             phi[b, own] = _from_subsets(asked, *bounds)
             continue
         steps = _steps(asked, order, *bounds)
-        pairs = np.empty((plan.n_pairs, game.n_groups, scores.shape[1]))
-        pairs[:, own] = steps.reshape(plan.n_pairs, 2, len(own), -1).mean(axis=1)
+        pairs = np.empty((n_pairs, game.n_groups, scores.shape[1]))
+        pairs[:, own] = steps.reshape(n_pairs, 2, len(own), -1).mean(axis=1)
         phi[b, own] = pairs[:, own].mean(axis=0)
-        variances[b, own] = pairs[:, own].var(axis=0, ddof=1) / plan.n_pairs
+        variances[b, own] = pairs[:, own].var(axis=0, ddof=1) / n_pairs
     return phi, variances
 
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.utils import check_array
 
+from imcc._math.thresholds import Cuts, cuts
 from imcc._utils.config import get_config
-from imcc._utils.plain import to_plain
 from imcc._utils.text import printable
 from imcc._utils.validation import check_count, check_thresholds, label_matrix
-from imcc.calibration import Cuts, cuts
 from imcc.inspection._bootstrap import (
     Estimate,
     check_resampling,
@@ -23,8 +22,7 @@ from imcc.inspection._bootstrap import (
     resampled_counts,
     tails_of,
 )
-from imcc.inspection._names import check_names
-from imcc.inspection._tables import as_frame, as_text
+from imcc.inspection._results import Result, check_names
 from imcc.metrics import f1_of_counts, macro_f1, macro_f1_present, micro_f1
 
 
@@ -57,7 +55,7 @@ class LabelDiagnosis:
     best_threshold, best_f1 : float
         The threshold with the largest F1 on these rows, and that F1, an upper bound on what a
         better threshold can achieve; NaN if no row has the label.  To choose thresholds, use other
-        rows; see :class:`imcc.calibration.TunedThresholds`.
+        rows; see :class:`imcc.estimators.TunedThresholds`.
     intervals : dict of str to (float, float)
         Bootstrap intervals of "f1", "auc" and "average_precision"; empty without a bootstrap.
     """
@@ -90,8 +88,8 @@ class LabelDiagnosis:
         return Estimate(getattr(self, name), *self.intervals.get(name, (np.nan, np.nan)))
 
 
-@dataclass(frozen=True)
-class Diagnostics:
+@dataclass(frozen=True, repr=False)
+class Diagnostics(Result):
     """Diagnostics per label, and averages over the labels.
 
     Attributes
@@ -144,14 +142,22 @@ class Diagnostics:
         """
         return Estimate(getattr(self, name), *self.intervals.get(name, (np.nan, np.nan)))
 
-    def __repr__(self) -> str:
-        title = (
+    _n_index = 1
+    _shown = ("label", "support", "predicted", "precision", "recall", "f1", "auc", "best_f1")
+
+    def _title(self) -> str:
+        return (
             f"Diagnostics of {len(self.labels):,} labels on {self.n_rows:,} rows: macro-F1 "
             f"{self.macro_f1:.3f}, micro-F1 {self.micro_f1:.3f}, macro-AUC {self.macro_auc:.3f}"
         )
-        names = ("label", "support", "predicted", "precision", "recall", "f1", "auc", "best_f1")
-        rows = [[getattr(label, name) for name in names] for label in self.labels]
-        return as_text(title, names, rows)
+
+    def _table(self) -> dict[str, list[Any]]:
+        names = [f.name for f in fields(LabelDiagnosis) if f.name != "intervals"]
+        columns = {name: [getattr(label, name) for label in self.labels] for name in names}
+        for name in RESAMPLED if self.n_resamples else ():
+            bounds = [label.intervals[name] for label in self.labels]
+            columns[f"{name}_low"], columns[f"{name}_high"] = map(list, zip(*bounds, strict=True))
+        return columns
 
     def to_frame(self) -> Any:
         """Return a data frame with one row per label.
@@ -163,20 +169,11 @@ class Diagnostics:
             a bootstrap also ``f1_low``, ``f1_high`` and the same for ``auc`` and
             ``average_precision``.
         """
-        names = [f.name for f in fields(LabelDiagnosis) if f.name not in ("label", "intervals")]
-        columns = {name: [getattr(label, name) for label in self.labels] for name in names}
-        for name in RESAMPLED if self.n_resamples else ():
-            bounds = [label.intervals[name] for label in self.labels]
-            columns[f"{name}_low"], columns[f"{name}_high"] = map(list, zip(*bounds, strict=True))
-        return as_frame(columns, index={"label": [label.label for label in self.labels]})
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a dict that can be written as JSON, with None for undefined values."""
-        return to_plain(asdict(self))
+        return super().to_frame()
 
 
-@dataclass(frozen=True)
-class ThresholdCurve:
+@dataclass(frozen=True, repr=False)
+class ThresholdCurve(Result):
     """Precision, recall and F1 of one label for all distinct decisions.
 
     Attributes
@@ -199,33 +196,18 @@ class ThresholdCurve:
     recall: np.ndarray
     f1: np.ndarray
 
-    def __repr__(self) -> str:
+    def _title(self) -> str:
         title = f"ThresholdCurve of {printable(self.label)}: {len(self.thresholds):,} thresholds"
-        if np.isnan(self.f1).all():
-            return title
-        best = int(np.nanargmax(self.f1))
+        best = int(self.f1.argmax())
         return f"{title}, best F1 {self.f1[best]:.3f} from {self.thresholds[best]:.3f} on"
 
-    def to_frame(self) -> Any:
-        """Return a data frame with one row per threshold, in decreasing order.
-
-        Returns
-        -------
-        pandas.DataFrame
-            With the columns ``threshold``, ``precision``, ``recall`` and ``f1``.
-        """
-        return as_frame(
-            {
-                "threshold": self.thresholds,
-                "precision": self.precision,
-                "recall": self.recall,
-                "f1": self.f1,
-            }
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a dict that can be written as JSON, with None for undefined values."""
-        return to_plain({name: getattr(self, name) for name in self.__dataclass_fields__})
+    def _table(self) -> dict[str, list[float]]:
+        return {
+            "threshold": self.thresholds.tolist(),
+            "precision": self.precision.tolist(),
+            "recall": self.recall.tolist(),
+            "f1": self.f1.tolist(),
+        }
 
 
 def diagnose(
@@ -262,6 +244,10 @@ def diagnose(
     Returns
     -------
     Diagnostics
+        With one entry per label in ``labels`` (``label``, ``support``, ``predicted``,
+        ``precision``, ``recall``, ``f1``, ``auc``, ``average_precision``, ``best_threshold``,
+        ``best_f1`` and ``intervals``), ``macro_f1``, ``micro_f1``, ``macro_auc`` and others over
+        all labels; ``to_frame()`` and ``to_dict()``.
 
     See Also
     --------
@@ -379,7 +365,8 @@ def threshold_curve(
     Returns
     -------
     list of ThresholdCurve
-        One curve per label.
+        One curve per label, with the arrays ``thresholds`` (decreasing), ``precision``, ``recall``
+        and ``f1``.
 
     See Also
     --------

@@ -11,9 +11,7 @@ as well as a sum over members.  Both are exact.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,24 +19,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from imcc._array.array import to_numpy
 from imcc._math.ensemble.model import Member, distances, make_kernel, small_indices
-from imcc._utils.errors import InvalidArgumentError, InvalidTypeError
-from imcc._utils.optional import require
+from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.validation import Features
 from imcc._utils.wrappers import first_with, innermost
 from imcc.estimators.kernel_ensemble import KernelEnsembleClassifier
-from imcc.inspection._diagnostics_figures import save_figure
-from imcc.inspection._names import names_of_labels
+from imcc.inspection._results import names_of_labels
 from imcc.inspection._unwrap import row_transform, score_thresholds
-
-# Views are distinguished by colour and lightness, kernels by hatching.
-_COLOURS = {
-    "raw": "#1f3b66",
-    "standard": "#5b9bd5",
-    "ranks": "#e08214",
-    "root": "#b2abd2",
-    "unit": "#5b9bd5",
-    "tfidf": "#e08214",
-}
 
 
 class EnsembleParts:
@@ -65,17 +51,12 @@ class EnsembleParts:
             return 0.0
         return float(self._corrected.correction(row)[0, j])
 
-    def score(self, row: Features, j: int, member: int | None = None) -> float:
-        """Return the log-odds of a label by the ensemble, or by one of its members."""
-        model = self.classifier._model
-        column = self._column(j)
-        if member is None or column is None:
-            found = float(to_numpy(model.log_odds(small_indices(row)))[0, j])
-            return found if member is not None else found + self._correction(row, j)
-        self._check_member(member)
-        return self._log_odds(model.members[member], row, column)
+    def score(self, row: Features, j: int) -> float:
+        """Return the log-odds of a label."""
+        found = to_numpy(self.classifier._model.log_odds(small_indices(row)))
+        return float(found[0, j]) + self._correction(row, j)
 
-    def parts(self, row: Features, j: int, by: str, member: int | None = None) -> Any:
+    def parts(self, row: Features, j: int, by: str) -> Any:
         """Return constant, weights, values and names; see :class:`Explanation`."""
         if by not in ("support", "members"):
             raise InvalidArgumentError(
@@ -83,22 +64,18 @@ class EnsembleParts:
                 f"{by!r} is not available for an ensemble of kernel models: use by='support' "
                 "(contributions of similar training rows), by='members' or explain_columns",
             )
-        members, column = self.classifier._model.members, self._column(j)
+        column, correction = self._column(j), self._correction(row, j)
         if column is None:
             # The score of a constant label is given by its base rate.
-            return _at(self.classifier._model.base, j), {}, {}, {}
+            return _at(self.classifier._model.base, j) + correction, {}, {}, {}
         if by == "members":
-            if member is not None:
-                raise InvalidArgumentError("member", "can only be used with by='support'")
+            members = self.classifier._model.members
             odds = np.array([self._log_odds(one, row, column) for one in members])
             shares = np.array([one.weight for one in members])
-            constant, names = self._correction(row, j), {"member": self.member_names}
-            return constant, {"member": shares}, {"member": odds}, names
-        if member is not None:
-            self._check_member(member)
-            return self._support(row, column, member)
-        constant, *parts = self._support(row, column, None)
-        return constant + self._correction(row, j), *parts
+            names = {"member": [member_name(one) for one in self.classifier.members_]}
+            return correction, {"member": shares}, {"member": odds}, names
+        constant, weights, values, names = self._support(row, column)
+        return constant + correction, weights, values, names
 
     def _column(self, j: int) -> int | None:
         """Return the column of a label in the members' coefficients; None for a constant label."""
@@ -106,21 +83,13 @@ class EnsembleParts:
         at = np.flatnonzero(model.varying == j)
         return int(at[0]) if len(at) and model.members else None
 
-    @property
-    def member_names(self) -> list[str]:
-        """A short description of each member."""
-        return [member_name(member) for member in self.classifier.members_]
-
-    def _support(self, row: Features, column: int, member: int | None) -> Any:
+    def _support(self, row: Features, column: int) -> Any:
         """Sum the contributions of each training row (or landmark) over the members."""
-        members = self.classifier._model.members
-        chosen = [(one, one.weight) for one in members]
-        if member is not None:
-            chosen = [(members[member], 1.0)]
         similarity: Any = 0.0
         contribution: Any = 0.0
         constant = 0.0
-        for one, share in chosen:
+        for one in self.classifier._model.members:
+            share = one.weight
             slope, offset = _at(one.slope, column), _at(one.offset, column)
             k = self._similarities(one, row)
             coef = np.asarray(to_numpy(one.coef), dtype=np.float64)[:, column]
@@ -149,13 +118,6 @@ class EnsembleParts:
         base = distances(setting.kernel, moved, anchors)
         return make_kernel(setting.kernel).finish(base, member.width)[0]
 
-    def _check_member(self, member: int) -> None:
-        count = len(self.classifier._model.members)
-        if not 0 <= member < count:
-            raise InvalidArgumentError(
-                "member", f"must be an index from 0 to {count - 1}, got {member}"
-            )
-
 
 def is_ensemble(model: Any) -> bool:
     """Return whether a model is a KernelEnsembleClassifier or a wrapper around one."""
@@ -182,72 +144,3 @@ def member_name(member: dict[str, Any]) -> str:
 
 def _at(values: Any, column: int) -> float:
     return float(to_numpy(values)[column])
-
-
-def draw_members(
-    model: Any, path: str | os.PathLike[str] | None = None, *, ax: Any = None
-) -> Path | Any:
-    """Plot the weights of the members of an ensemble.
-
-    Parameters
-    ----------
-    model : KernelEnsembleClassifier, or a wrapper around one
-        The fitted model.
-    path : path-like, default=None
-        File to write, ``.png``, ``.svg`` or ``.pdf``.
-    ax : matplotlib.axes.Axes, default=None
-        Axes to plot into, instead of writing a file.
-
-    Returns
-    -------
-    pathlib.Path or matplotlib.axes.Axes
-        The file, or the axes if no path is given.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_multilabel_classification
-    >>> from imcc import KernelEnsembleClassifier
-    >>> from imcc.inspection import draw_members
-    >>> X, Y = make_multilabel_classification(60, n_classes=3, random_state=0)
-    >>> clf = KernelEnsembleClassifier(views=["raw", "ranks"], random_state=0).fit(X, Y)
-    >>> draw_members(clf).get_xlabel()
-    'weight'
-    """
-    if path is not None and ax is not None:
-        raise ValueError("pass either path or ax, not both")
-    inside = innermost(model)
-    if not isinstance(inside, KernelEnsembleClassifier):
-        raise InvalidTypeError(
-            "model",
-            f"must be a KernelEnsembleClassifier, or contain one inside TunedThresholds, a table "
-            f"classifier or a pipeline: {type(inside).__name__} has no members",
-        )
-    check_is_fitted(inside)
-    members = inside.members_
-    if ax is None:
-        figures = require("matplotlib.figure", "a picture")
-        height = 1.2 + 0.32 * max(len(members), 2)
-        figure = figures.Figure(figsize=(7.5, height), layout="constrained", dpi=150)
-        ax = figure.add_subplot()
-    places = np.arange(len(members))
-    for place, member in zip(places, members, strict=True):
-        hatch = {"rbf": "", "laplacian": "///"}[member["kernel"]]
-        ax.barh(
-            place,
-            member["weight"],
-            height=0.75,
-            color=_COLOURS[member["view"]],
-            edgecolor="white",
-            hatch=hatch,
-        )
-    ax.set_yticks(places, [member_name(member) for member in members], fontsize=8)
-    ax.set_ylim(max(len(members), 1) - 0.5, -0.5)
-    ax.set_xlim(left=0)
-    ax.set_xlabel("weight", fontsize=8)
-    ax.tick_params(axis="x", labelsize=8)
-    ax.tick_params(axis="y", length=0)
-    for side in ("top", "right", "left"):
-        ax.spines[side].set_visible(False)
-    title = f"Weights of the {len(members)} members" if members else "No members: base rates only"
-    ax.set_title(title, fontsize=10, loc="left")
-    return ax if path is None else save_figure(ax.figure, path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,15 +13,16 @@ from imcc._array.array import to_numpy
 from imcc._math.maps import IdentityMap, KernelMap
 from imcc._math.models import KernelModel, LinearModel, Setting
 from imcc._utils.errors import InvalidArgumentError
-from imcc._utils.plain import to_plain
 from imcc._utils.text import printable
 from imcc._utils.validation import Features, check_choice, check_count
 from imcc.inspection._ensemble import EnsembleParts, is_ensemble
 from imcc.inspection._evidence import feature_evidence, kernel_evidence
-from imcc.inspection._tables import as_frame, as_text
+from imcc.inspection._results import Result, as_text, label_index
 from imcc.inspection._unwrap import unwrap
 
 EXPLANATIONS = ("evidence", "support", "features", "members")
+# A function that gives the weights of training rows and centres in the score of a row.
+Weigh = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 # Tolerance of the difference between the sum of the contributions and the score, relative to the
 # score: the fit may be less accurate than the eigendecomposition.
 _AGREEMENT = 1e-6
@@ -51,11 +52,8 @@ class Part:
     contribution: float
 
 
-_PART = tuple(field.name for field in fields(Part))
-
-
-@dataclass(frozen=True)
-class Explanation:
+@dataclass(frozen=True, repr=False)
+class Explanation(Result):
     """A score as a sum: ``score = constant + sum of weights * values``.
 
     =========  ====================================  ====================================  =========
@@ -151,58 +149,51 @@ class Explanation:
         weight, value = float(self.weights[kind][i]), float(self.values[kind][i])
         return Part(kind, i, name, weight, value, weight * value)
 
-    def __repr__(self) -> str:
+    def _title(self) -> str:
         predicted = "predicted" if self.score >= self.threshold else "not predicted"
-        title = (
+        return (
             f"Explanation of {printable(self.label)} by {self.by}: score {self.score:.3f}, "
             f"{predicted} (from {self.threshold:.3f} on)"
         )
-        rows: list[list[Any]] = [
-            [part.name, part.weight, part.value, part.contribution] for part in self.top(8)
-        ]
-        count = sum(len(weights) for weights in self.weights.values())
-        nan = float("nan")
-        if others := count - len(rows):
-            rest = self.score - self.constant - sum(row[3] for row in rows)
-            rows.append([f"{others:,} others", nan, nan, rest])
-        rows.append(["constant", nan, nan, self.constant])
-        return as_text(title, ["part", "weight", "value", "contribution"], rows)
 
-    def to_frame(self) -> Any:
-        """Return all parts as a data frame, by decreasing absolute contribution.
-
-        Returns
-        -------
-        pandas.DataFrame
-            With the columns of :class:`Part`.  The contributions and the constant add up to the
-            score.
-        """
-        parts = self.top(max(sum(len(weights) for weights in self.weights.values()), 1))
-        return as_frame({name: [getattr(part, name) for part in parts] for name in _PART})
-
-    def to_dict(self, top: int = 20) -> dict[str, Any]:
-        """Return a dict that can be written as JSON.
+    def rest(self, parts: Sequence[Part]) -> list[tuple[str, float]]:
+        """Return what the score has besides some parts: the sum of the others, and the constant.
 
         Parameters
         ----------
-        top : int, default=20
-            Number of contributions to include; ``others`` is the sum of the remaining ones.
+        parts : sequence of Part
+            For example the result of :meth:`top`.
+
+        Returns
+        -------
+        list of (str, float)
+            Names and contributions; together with the parts they add up to the score.
         """
-        parts = self.top(top)
-        rest = sum(self.totals().values()) - self.constant - sum(p.contribution for p in parts)
-        return to_plain(
-            {
-                "label": self.label,
-                "by": self.by,
-                "score": self.score,
-                "threshold": self.threshold,
-                "predicted": self.score >= self.threshold,
-                "constant": self.constant,
-                "totals": self.totals(),
-                "parts": [vars(part) for part in parts],
-                "others": rest,
-            }
-        )
+        count = sum(len(weights) for weights in self.weights.values()) - len(parts)
+        others = sum(self.totals().values()) - self.constant - sum(p.contribution for p in parts)
+        rest = [(f"{count:,} others together", others)] if count else []
+        constants = {"support": "intercept", "features": "the mean row"}
+        if self.by in constants:
+            rest.append((constants[self.by], self.constant))
+        elif self.constant:
+            rest.append(("constant", self.constant))
+        return rest
+
+    def __repr__(self) -> str:
+        parts = self.top(7)
+        rest, nan = self.rest(parts), float("nan")
+        table: dict[str, list[Any]] = {
+            "part": [p.name for p in parts] + [name for name, _ in rest],
+            "weight": [p.weight for p in parts] + [nan] * len(rest),
+            "value": [p.value for p in parts] + [nan] * len(rest),
+            "contribution": [p.contribution for p in parts] + [size for _, size in rest],
+        }
+        return as_text(self._title(), table)
+
+    def _table(self) -> dict[str, list[Any]]:
+        parts = self.top(max(1, sum(len(weights) for weights in self.weights.values())))
+        names = ("kind", "index", "name", "weight", "value", "contribution")
+        return {name: [getattr(part, name) for part in parts] for name in names}
 
 
 class Explainer:
@@ -238,20 +229,14 @@ class Explainer:
     def __init__(
         self, model: Any, X: Any = None, Y: Any = None, *, label_names: Sequence[str] | None = None
     ) -> None:
-        self._ensemble: EnsembleParts | None = None
+        self._parts: _ImccParts | EnsembleParts
         if is_ensemble(model):
-            self._ensemble = EnsembleParts(model, label_names)
-            self.label_names = self._ensemble.label_names
-            return
-        self._inside = unwrap(model)
-        self.label_names = self._inside.names_of_labels(label_names)
-        self._X, self._Y = X, Y
-        self._weigh: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None
-        self._signs: np.ndarray | None = None
+            self._parts = EnsembleParts(model, label_names)
+        else:
+            self._parts = _ImccParts(model, X, Y, label_names)
+        self.label_names = self._parts.label_names
 
-    def explain(
-        self, x: Any, label: int | str, by: str | None = None, member: int | None = None
-    ) -> Explanation:
+    def explain(self, x: Any, label: int | str, by: str | None = None) -> Explanation:
         """Decompose the score of one label of one row; parameters as for :func:`explain`.
 
         Returns
@@ -259,88 +244,67 @@ class Explainer:
         Explanation
         """
         if by is None:
-            by = "evidence" if self._ensemble is None else "support"
+            by = "support" if isinstance(self._parts, EnsembleParts) else "evidence"
         check_choice("by", by, EXPLANATIONS)
-        j = self._label(label)
-        if self._ensemble is not None:
-            return self._explain_ensemble(self._ensemble, x, j, by, member)
-        if by == "members" or member is not None:
-            raise InvalidArgumentError(
-                "by" if member is None else "member",
-                "is for the members of a KernelEnsembleClassifier, which this model is not: use "
-                + self._other_ways(),
-            )
-        row = self._row(x, self._inside.transform)
-        model = self._inside.classifier._model
-        score = float(model.scores(row)[0, j])
-        way = {"evidence": self._evidence, "support": self._support, "features": self._features}
-        constant, weights, values, names = way[by](row, j)
+        j = label_index(self.label_names, label)
+        row = _one_row(x, self._parts.transform)
+        score = self._parts.score(row, j)
+        constant, weights, values, names = self._parts.parts(row, j, by)
         found = Explanation(
             label=self.label_names[j],
             by=by,
             score=score,
-            threshold=float(self._inside.thresholds[j]),
+            threshold=float(self._parts.thresholds[j]),
             constant=constant,
             weights=weights,
             values=values,
             names=names,
         )
-        return self._checked(found)
-
-    def _explain_ensemble(
-        self, inside: EnsembleParts, x: Any, j: int, by: str, member: int | None
-    ) -> Explanation:
-        row = self._row(x, inside.transform)
-        constant, weights, values, names = inside.parts(row, j, by, member)
-        found = Explanation(
-            label=self.label_names[j],
-            by=by,
-            score=inside.score(row, j, member),
-            threshold=float(inside.thresholds[j]),
-            constant=constant,
-            weights=weights,
-            values=values,
-            names=names,
-        )
-        return self._checked(found)
-
-    def _checked(self, found: Explanation) -> Explanation:
-        """Raise an error if the contributions do not add up to the score."""
-        score = found.score
-        gap = abs(sum(found.totals().values()) - score)
-        if gap > _AGREEMENT * max(1.0, abs(score)):
+        total = sum(found.totals().values())
+        if abs(total - score) > _AGREEMENT * max(1.0, abs(score)):
             raise InvalidArgumentError(
                 "model",
-                f"has the score {score:g}, but the contributions add up to "
-                f"{sum(found.totals().values()):g}: X and Y are not its training data, or its "
-                "parameters were changed after fit",
+                f"has the score {score:g}, but the contributions add up to {total:g}: X and Y are "
+                "not its training data, or its parameters were changed after fit",
             )
         return found
 
-    def _label(self, label: int | str) -> int:
-        count = len(self.label_names)
-        if isinstance(label, str):
-            if label not in self.label_names:
-                few = ", ".join(map(repr, self.label_names[:5]))
-                more = f" and {count - 5} more" if count > 5 else ""
-                raise InvalidArgumentError(
-                    "label", f"{label!r} is not a label of the model: {few}{more}"
-                )
-            return self.label_names.index(label)
-        if not 0 <= label < count:
-            raise InvalidArgumentError(
-                "label", f"must be a name or an index from 0 to {count - 1}, got {label}"
-            )
-        return int(label)
 
-    def _row(self, x: Any, transform: Callable[[Any], Features]) -> Features:
-        x = to_numpy(x)
-        if not hasattr(x, "columns") and not sp.issparse(x) and np.ndim(x) == 1:
-            x = np.asarray(x)[np.newaxis]
-        row = transform(x)
-        if row.shape[0] != 1:
-            raise InvalidArgumentError("x", f"must be one row, got {row.shape[0]} rows")
-        return row.astype(np.float64)
+def _one_row(x: Any, transform: Callable[[Any], Features]) -> Features:
+    x = to_numpy(x)
+    if not hasattr(x, "columns") and not sp.issparse(x) and np.ndim(x) == 1:
+        x = np.asarray(x)[np.newaxis]
+    row = transform(x)
+    if row.shape[0] != 1:
+        raise InvalidArgumentError("x", f"must be one row, got {row.shape[0]} rows")
+    return row.astype(np.float64)
+
+
+class _ImccParts:
+    """A fitted IMCCClassifier, possibly inside a wrapper, and the parts of its scores."""
+
+    def __init__(self, model: Any, X: Any, Y: Any, label_names: Sequence[str] | None) -> None:
+        self._inside = unwrap(model)
+        self.label_names = self._inside.names_of_labels(label_names)
+        self.transform, self.thresholds = self._inside.transform, self._inside.thresholds
+        self._X, self._Y = X, Y
+        # The labels as -1 and +1, and the function that gives the weights, when they are needed.
+        self._evidence_of: tuple[np.ndarray, Weigh] | None = None
+
+    def score(self, row: Features, j: int) -> float:
+        """Return the score of a label."""
+        return float(self._inside.classifier._model.scores(row)[0, j])
+
+    def parts(self, row: Features, j: int, by: str) -> Any:
+        """Return constant, weights, values and names; see :class:`Explanation`."""
+        if by == "members":
+            raise InvalidArgumentError(
+                "by",
+                "'members' is for the members of a KernelEnsembleClassifier, which this model is "
+                "not: use " + self._other_ways(),
+            )
+        way = {"evidence": self._evidence, "support": self._support, "features": self._features}
+        return way[by](row, j)
 
     def _support(self, row: Features, j: int) -> Any:
         model = self._inside.classifier._model
@@ -373,15 +337,11 @@ class Explainer:
         return constant, {"feature": dense - mean}, {"feature": model.coef[j]}, {"feature": names}
 
     def _evidence(self, row: Features, j: int) -> Any:
-        if self._weigh is None:
-            self._signs = self._inside.training_signs(self._Y)
-            self._weigh = self._prepare()
-        assert self._signs is not None
-        of_rows, of_centers = self._weigh(row)
-        values = {
-            "row": self._signs[:, j],
-            "center": self._inside.classifier.soft_labels_[:, j],
-        }
+        if self._evidence_of is None:
+            self._evidence_of = self._inside.training_signs(self._Y), self._prepare()
+        signs, weigh = self._evidence_of
+        of_rows, of_centers = weigh(row)
+        values = {"row": signs[:, j], "center": self._inside.classifier.soft_labels_[:, j]}
         return 0.0, {"row": of_rows[0], "center": of_centers[0]}, values, {}
 
     def _other_ways(self) -> str:
@@ -392,7 +352,7 @@ class Explainer:
         ways += ["by='features'"] if isinstance(clf._model, LinearModel) else []
         return " or ".join([*ways, "explain_columns"])
 
-    def _prepare(self) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    def _prepare(self) -> Weigh:
         """Compute the decomposition; return a function that gives the weights for a row."""
         clf, virtual = self._inside.classifier, self._inside.virtual
         model = clf._model
@@ -407,9 +367,7 @@ class Explainer:
         return _prepare_linear(rows, virtual, setting)
 
 
-def _prepare_kernel(
-    model: KernelModel, virtual: Any, setting: Setting
-) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+def _prepare_kernel(model: KernelModel, virtual: Any, setting: Setting) -> Weigh:
     rows = model.rows.astype(np.float64)
     centers = _moved(virtual.centers, model.origin)
 
@@ -427,9 +385,7 @@ def _prepare_kernel(
     return weigh
 
 
-def _prepare_linear(
-    rows: Features, virtual: Any, setting: Setting
-) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+def _prepare_linear(rows: Features, virtual: Any, setting: Setting) -> Weigh:
     feature_map = IdentityMap.fit(rows)
     psi = feature_map.transform(rows)
     psi_centers = feature_map.transform(virtual.centers)
@@ -466,7 +422,6 @@ def explain(
     X: Any = None,
     Y: Any = None,
     label_names: Sequence[str] | None = None,
-    member: int | None = None,
 ) -> Explanation:
     """Decompose the score of one label of one row into contributions that add up to it.
 
@@ -494,13 +449,13 @@ def explain(
         The training data.  ``by="evidence"`` needs Y and, if the model is linear, X.
     label_names : sequence of str, default=None
         Names of the labels; by default those stored by the model.
-    member : int, default=None
-        Index in ``members_`` of a member of an ensemble, whose log-odds are explained by support.
-        By default, the whole ensemble is explained.
 
     Returns
     -------
     Explanation
+        With ``score``, ``threshold``, ``constant``, and the arrays ``weights`` and ``values`` per
+        kind of part, whose products are ``contributions(kind)``; ``top(count)`` has the largest
+        contributions and ``totals()`` their sums; ``to_frame()`` and ``to_dict()``.
 
     Raises
     ------
@@ -530,4 +485,4 @@ def explain(
     >>> round(float(found.weights["row"].sum() + found.weights["center"].sum()), 6)
     1.0
     """
-    return Explainer(model, X, Y, label_names=label_names).explain(x, label, by, member)
+    return Explainer(model, X, Y, label_names=label_names).explain(x, label, by)

@@ -19,8 +19,8 @@ from sklearn.pipeline import Pipeline
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.optional import require
 from imcc._utils.wrappers import first_step_with, layers
-from imcc.calibration import label_scores, scoring_method
-from imcc.inspection._names import names_of_features
+from imcc.estimators.cross_fit import label_scores, scoring_method
+from imcc.inspection._results import names_of_features
 
 # Number of mixed rows on which mixed features are compared with the features of mixed rows.
 _COMPARED = 16
@@ -274,7 +274,7 @@ def _array_mixer(
     return ArrayMixer(tuple(names), row, background, np.arange(len(names)))
 
 
-def background_rows(background: Any, rows: Any) -> Any:
+def take_rows(background: Any, rows: Any) -> Any:
     """Return some rows of a table of any kind."""
     kind = _frame_kind(background)
     if kind == "pandas":
@@ -364,37 +364,3 @@ def _without(model: Any, encoder: Any) -> Any | None:
     found = copy.copy(model)
     setattr(found, inside, below)
     return found
-
-
-def group_columns(
-    columns: Sequence[str], groups: Mapping[str, Sequence[str]] | None
-) -> tuple[list[str], np.ndarray]:
-    """Return the names of groups of columns, and the index of each column's group.
-
-    Parameters
-    ----------
-    columns : sequence of str
-    groups : mapping of str to sequence of str, or None
-        Columns that are treated as one, by the name of the group; each other column is a group.
-    """
-    of = {name: name for name in columns}
-    seen: set[str] = set()
-    for group, members in (groups or {}).items():
-        if isinstance(members, str) or not len(members):
-            raise InvalidArgumentError(
-                "groups", f"must map names to lists of columns, got {members!r} for {group!r}"
-            )
-        for name in map(str, members):
-            if name not in of:
-                raise InvalidArgumentError(
-                    "groups", f"has {name!r}, which is not a column that the model uses"
-                )
-            if name in seen:
-                raise InvalidArgumentError("groups", f"has the column {name!r} more than once")
-            seen.add(name)
-            of[name] = str(group)
-    for group, members in (groups or {}).items():
-        if group in of and group not in members:
-            raise InvalidArgumentError("groups", f"has a group with the name of column {group!r}")
-    names = list(dict.fromkeys(of.values()))
-    return names, np.array([names.index(of[name]) for name in columns])

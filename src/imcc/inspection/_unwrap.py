@@ -16,9 +16,10 @@ from imcc._math.models import KernelModel
 from imcc._utils.errors import InvalidArgumentError, InvalidTypeError
 from imcc._utils.validation import Features, check_features, encode_target
 from imcc._utils.wrappers import innermost, layers, transformers
-from imcc.calibration import MultilabelCalibrator, decision_thresholds
+from imcc.estimators.calibrator import MultilabelCalibrator
 from imcc.estimators.imcc import IMCCClassifier
-from imcc.inspection._names import names_of_features, names_of_labels
+from imcc.estimators.thresholds import decision_thresholds
+from imcc.inspection._results import names_of_features, names_of_labels
 
 # Tolerance for centres (relative to the largest entry) and soft labels when checking that given
 # data are the training data: far above rounding errors in float32.

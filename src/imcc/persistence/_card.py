@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import datetime
+import importlib.metadata
 import json
-from collections.abc import Mapping
+import platform
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
+import imcc
+from imcc._utils.plain import to_plain
+from imcc._utils.wrappers import describe, first_with, innermost
+from imcc.datasets import Dataset
 from imcc.persistence._errors import ModelFileError
 
 #: Version of the file format; it increases when older versions could not read new files correctly.
 FORMAT = 1
-
-# With more labels, the co-occurrence counts would be most of the file.
-MOST_PAIRED_LABELS = 1000
 
 
 @dataclass(frozen=True)
@@ -45,9 +49,6 @@ class ModelCard:
         Metrics of the model by name, measured when it was made.
     columns : dict
         How the columns of the training file were encoded as numbers, and which were dropped.
-    label_pairs : list of lists of int, or None
-        Numbers of training rows in which labels occur together: list i contains the counts of label
-        i with labels i, i + 1, ...
     notes : str
         Free text.
     """
@@ -64,49 +65,170 @@ class ModelCard:
     n_rows: int | None = None
     metrics: dict[str, float] = field(default_factory=dict)
     columns: dict[str, Any] = field(default_factory=dict)
-    label_pairs: list[list[int]] | None = None
     notes: str = ""
-
-    def together(self) -> np.ndarray | None:
-        """Return the co-occurrence counts of the labels.
-
-        Returns
-        -------
-        ndarray of shape (n_labels, n_labels), or None
-            A symmetric matrix with the label counts on the diagonal; None if they are not stored.
-        """
-        if self.label_pairs is None:
-            return None
-        count = len(self.label_names)
-        out = np.zeros((count, count))
-        for i, row in enumerate(self.label_pairs):
-            out[i, i:] = row
-            out[i:, i] = row
-        return out
 
     def to_dict(self) -> dict[str, Any]:
         """Return the card as a dict of plain values, including the format version."""
         return {**asdict(self), "format": FORMAT}
 
 
-def pairs_of(Y: np.ndarray) -> list[list[int]] | None:
-    """Return the upper triangle of the co-occurrence counts of labels.
+def make_card(
+    model: Any,
+    data: Dataset | None = None,
+    *,
+    feature_names: Sequence[str] | None = None,
+    label_names: Sequence[str] | None = None,
+    metrics: Mapping[str, float] | None = None,
+    notes: str = "",
+) -> ModelCard:
+    """Make the card of a fitted model.
 
     Parameters
     ----------
-    Y : ndarray of shape (n_samples, n_labels)
-        Labels coded {0, 1}.
+    model : fitted classifier
+        As for :func:`save_model`.
+    data : Dataset, default=None
+        As for :func:`save_model`.
+    feature_names, label_names : sequence of str, default=None
+        As for :func:`save_model`.
+    metrics : mapping of str to float, default=None
+        As for :func:`save_model`.
+    notes : str, default=""
+        As for :func:`save_model`.
 
     Returns
     -------
-    list of lists of int, or None
-        List i contains the counts of label i with labels i, i + 1, ...; None for more than 1000
-        labels.
+    ModelCard
+        The card, which :func:`save_model` accepts.
     """
-    if Y.shape[1] > MOST_PAIRED_LABELS:
-        return None
-    counts = Y.T.astype(np.int64) @ Y
-    return [counts[i, i:].tolist() for i in range(len(counts))]
+    check_is_fitted(model)
+    given = _metrics_of(model) if metrics is None else metrics
+    return ModelCard(
+        imcc_version=imcc.__version__,
+        versions=_versions(),
+        created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        model=describe(model),
+        params=_params_of(model),
+        feature_names=_names_of(model, data, feature_names, "feature"),
+        label_names=_names_of(model, data, label_names, "label"),
+        data_name="" if data is None else data.name,
+        fingerprint="" if data is None else data.fingerprint(),
+        n_rows=None if data is None else data.n_rows,
+        metrics={name: float(value) for name, value in given.items()},
+        columns={} if data is None or data.coding is None else data.coding.to_dict(),
+        notes=notes,
+    )
+
+
+def _versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that a model depends on."""
+    names = ("numpy", "scipy", "scikit-learn", "skops")
+    found = {name: importlib.metadata.version(name) for name in names}
+    return {"python": platform.python_version(), **found}
+
+
+def _params_of(model: Any) -> dict[str, Any]:
+    """Return the parameters of a model: selected by a search, or of the constructor."""
+    inner = innermost(model, searches=False)
+    chosen = getattr(inner, "best_params_", None)
+    return to_plain(chosen or inner.get_params(deep=False), other=_named)
+
+
+def _metrics_of(model: Any) -> dict[str, float]:
+    """Return the cross-validated score of a search; empty for other models."""
+    inner = innermost(model, searches=False)
+    if not hasattr(inner, "best_score_"):
+        return {}
+    scoring = getattr(inner, "scoring", None)
+    name = scoring if isinstance(scoring, str) else getattr(inner, "refit", None)
+    name = name if isinstance(name, str) else "score"
+    return {f"cross-validated {name}": float(inner.best_score_)}
+
+
+def _named(value: Any) -> str:
+    """Return the name of a function or an object among the parameters."""
+    return getattr(value, "__name__", None) or str(value)
+
+
+def _names_of(
+    model: Any, data: Dataset | None, given: Sequence[str] | None, what: str
+) -> tuple[str, ...]:
+    """Return the names of the features or labels of a model.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    data : Dataset or None
+        The training data, whose names are used if ``given`` is None.
+    given : sequence of str or None
+        Names passed by the user.  If both are None, the names are those that the model was fitted
+        with or, if it has none, generated.
+    what : {"feature", "label"}
+
+    Raises
+    ------
+    ValueError
+        If the number of names does not match the model, or if they differ from the names that the
+        model was fitted with.
+    """
+    count, kept = count_of(model, what), kept_names(model, what)
+    argument = f"{what}_names"
+    if given is not None:
+        names = tuple(str(name) for name in given)
+    elif data is not None:
+        names = data.feature_names if what == "feature" else data.label_names
+        argument = f"data.{what}_names"
+    else:
+        names = kept or ()
+    if names and count is not None and len(names) != count:
+        raise ValueError(f"{argument} has {len(names)} names, but the model has {count} {what}s")
+    if names and kept is not None and names != kept:
+        raise ValueError(
+            f"{argument} must be the names that the model was fitted with, got "
+            f"{_first_difference(names, kept)}; omit them"
+        )
+    if names or count is None:
+        return names
+    inner = _labelled(model)
+    if what == "label" and getattr(inner, "target_kind_", "") in ("binary", "multiclass"):
+        return tuple(str(name) for name in inner.classes_)[-count:]
+    return tuple(f"{'x' if what == 'feature' else 'label'}{i}" for i in range(count))
+
+
+def _first_difference(names: Sequence[str], kept: Sequence[str]) -> str:
+    return next(
+        f"{name!r} instead of {other!r}"
+        for name, other in zip(names, kept, strict=True)
+        if name != other
+    )
+
+
+def kept_names(model: Any, what: str) -> tuple[str, ...] | None:
+    """Return the names of features or labels that a model was fitted with, or None."""
+    if what == "feature":
+        found = getattr(model, "feature_names_in_", None)
+    else:
+        found = getattr(_labelled(model), "label_names_", None)
+    return None if found is None else tuple(str(name) for name in found)
+
+
+def _labelled(model: Any) -> Any:
+    """Return the layer of a model that stores its labels."""
+    for attribute in ("target_kind_", "classes_"):
+        if (found := first_with(model, attribute)) is not None:
+            return found
+    return innermost(model)
+
+
+def count_of(model: Any, what: str) -> int | None:
+    """Return the number of features or labels of a model, or None if it is unknown."""
+    if what == "feature":
+        return getattr(model, "n_features_in_", None)
+    inner = _labelled(model)
+    if getattr(inner, "target_kind_", "") == "binary":
+        return 1
+    classes = getattr(inner, "classes_", None)
+    return None if classes is None else len(classes)
 
 
 def write_card(card: ModelCard, digest: str) -> bytes:
@@ -165,7 +287,6 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "n_rows": (int, type(None)),
     "metrics": (dict,),
     "columns": (dict,),
-    "label_pairs": (list, type(None)),
     "notes": (str,),
 }
 _NEEDED = ("imcc_version", "versions", "created", "model", "params", "feature_names", "label_names")
@@ -182,10 +303,3 @@ def _check_types(content: dict[str, Any], path: str) -> None:
             raise ModelFileError(f"the file is damaged: {name} of its card are not strings", path)
     if not all(isinstance(value, (int, float)) for value in content.get("metrics", {}).values()):
         raise ModelFileError("the file is damaged: metrics of its card are not numbers", path)
-    pairs = content.get("label_pairs")
-    if pairs is not None:
-        shape = [len(row) if isinstance(row, list) else -1 for row in pairs]
-        if shape != list(range(len(content["label_names"]), 0, -1)) or not all(
-            isinstance(count, int) for row in pairs for count in row
-        ):
-            raise ModelFileError("the file is damaged: label_pairs of its card are invalid", path)

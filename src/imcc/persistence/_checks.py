@@ -20,9 +20,8 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.tree._tree import Tree
 
 from imcc._utils.names import name_of
-from imcc.persistence._about import count_of, kept_names
 from imcc.persistence._archive import check_compressed
-from imcc.persistence._card import ModelCard
+from imcc.persistence._card import ModelCard, count_of, kept_names
 from imcc.persistence._errors import ModelFileError
 
 # Attributes that may be NaN or infinite: scores of searches.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import io
 import os
@@ -11,31 +10,14 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sklearn.utils.validation import check_is_fitted
-
-import imcc
 from imcc._utils.files import write_whole
-from imcc._utils.wrappers import describe
 from imcc.datasets import Dataset
-from imcc.persistence._about import metrics_of, names_of, params_of, versions
-from imcc.persistence._archive import CARD, SCHEMA, from_stored, to_stored
-from imcc.persistence._card import ModelCard, pairs_of, parse_card, write_card
+from imcc.persistence._archive import CARD, from_stored, to_stored
+from imcc.persistence._card import ModelCard, make_card, parse_card, write_card
 from imcc.persistence._checks import check_model
 from imcc.persistence._errors import ModelFileError, UntrustedModelError, damage_reported
 from imcc.persistence._trust import loads, require_skops, unknown_types
 
-# First bytes of files that may contain code: pickles, and the compression that joblib applies.
-_PICKLE_PROTOCOLS = tuple(b"\x80" + bytes([number]) for number in range(2, 6))
-_PACKED = {
-    b"\x1f\x8b": "gzip",
-    b"BZh": "bzip2",
-    b"\xfd7zXZ": "xz",
-    b"\x04\x22\x4d\x18": "lz4",
-    b"\x78\x01": "zlib",
-    b"\x78\x5e": "zlib",
-    b"\x78\x9c": "zlib",
-    b"\x78\xda": "zlib",
-}
 _REFUSED = "pickles can run arbitrary code when they are loaded and are not supported"
 
 
@@ -70,8 +52,8 @@ def save_model(
     notes : str, default=""
         Free text to store in the card.
     card : ModelCard, default=None
-        Result of :func:`make_card` for this model.  None makes a card from the other arguments,
-        which are ignored otherwise.
+        A card to write instead of one made from the other arguments, such as the result of
+        :func:`read_card` for a model that is saved again.
 
     Returns
     -------
@@ -125,54 +107,6 @@ def save_model(
     return write_whole(path, buffer.getvalue())
 
 
-def make_card(
-    model: Any,
-    data: Dataset | None = None,
-    *,
-    feature_names: Sequence[str] | None = None,
-    label_names: Sequence[str] | None = None,
-    metrics: Mapping[str, float] | None = None,
-    notes: str = "",
-) -> ModelCard:
-    """Make the card of a fitted model.
-
-    Parameters
-    ----------
-    model : fitted classifier
-        As for :func:`save_model`.
-    data : Dataset, default=None
-        As for :func:`save_model`.
-    feature_names, label_names : sequence of str, default=None
-        As for :func:`save_model`.
-    metrics : mapping of str to float, default=None
-        As for :func:`save_model`.
-    notes : str, default=""
-        As for :func:`save_model`.
-
-    Returns
-    -------
-    ModelCard
-        The card, which :func:`save_model` accepts.
-    """
-    check_is_fitted(model)
-    return ModelCard(
-        imcc_version=imcc.__version__,
-        versions=versions(),
-        created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        model=describe(model),
-        params=params_of(model),
-        feature_names=names_of(model, data, feature_names, "feature"),
-        label_names=names_of(model, data, label_names, "label"),
-        data_name="" if data is None else data.name,
-        fingerprint="" if data is None else data.fingerprint(),
-        n_rows=None if data is None else data.n_rows,
-        metrics=metrics_of(model) if metrics is None else {k: float(v) for k, v in metrics.items()},
-        columns={} if data is None or data.coding is None else data.coding.to_dict(),
-        label_pairs=None if data is None else pairs_of(data.Y),
-        notes=notes,
-    )
-
-
 def load_model(path: str | os.PathLike[str], *, trusted: Collection[str] = ()) -> Any:
     """Load a model that was saved with :func:`save_model`.
 
@@ -201,7 +135,7 @@ def load_model(path: str | os.PathLike[str], *, trusted: Collection[str] = ()) -
     See Also
     --------
     save_model : Saves a model.
-    ModelFile : Reads a file once for both card and model.
+    read_card : Reads the card only.
 
     Examples
     --------
@@ -230,7 +164,9 @@ def read_card(path: str | os.PathLike[str]) -> ModelCard:
     Returns
     -------
     ModelCard
-        The card.
+        With ``model`` (names of classes), ``params``, ``feature_names``, ``label_names``,
+        ``data_name``, ``fingerprint`` and ``n_rows`` of the training data, ``metrics``, ``notes``,
+        ``versions``, ``imcc_version`` and ``created``; ``to_dict()``.
 
     Raises
     ------
@@ -336,7 +272,12 @@ def _open(file: Path) -> tuple[bytes, ModelCard]:
     if file.is_dir():
         raise ModelFileError("this is a folder; pass a model file", file)
     data = file.read_bytes()
-    _refuse_others(data, file)
+    if not data.startswith(b"PK"):
+        raise ModelFileError(
+            "this is not a model file (a .skops file written by imcc): "
+            + ("it is empty" if not data else f"if it is a pickle, {_REFUSED}; use save_model"),
+            file,
+        )
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = archive.infolist()
@@ -349,40 +290,15 @@ def _open(file: Path) -> tuple[bytes, ModelCard]:
     except Exception as error:
         raise ModelFileError(f"the file is damaged or incomplete ({error})", file) from error
     if content is None:
-        raise ModelFileError(_what_else(names), file)
+        raise ModelFileError(
+            "this is a zip archive, not a model file (a .skops file written by imcc); save a model "
+            f"with imcc.persistence.save_model ({_REFUSED})",
+            file,
+        )
     card, expected = parse_card(content, str(file))
     if digest != expected:
         raise ModelFileError("the file is damaged: its checksum is wrong", file)
     return data, card
-
-
-def _refuse_others(data: bytes, file: Path) -> None:
-    """Raise an error that says what the file is, if its content cannot be a model file."""
-    if not data:
-        raise ModelFileError("the file is empty", file)
-    if data.startswith(b"PK"):
-        return
-    if data.startswith(_PICKLE_PROTOCOLS) or (data.endswith(b".") and data[:1] in b"c(]}"):
-        raise ModelFileError(f"this is a pickle: {_REFUSED}; save the model with save_model", file)
-    for magic, packer in _PACKED.items():
-        if data.startswith(magic):
-            raise ModelFileError(
-                f"this file is compressed with {packer}, perhaps a pickle written by joblib: "
-                f"{_REFUSED}; save the model with save_model",
-                file,
-            )
-    raise ModelFileError("this is not a model file (a .skops file written by imcc)", file)
-
-
-def _what_else(names: Sequence[str]) -> str:
-    if any(name.endswith((".pkl", ".pickle")) for name in names):
-        return f"this is an archive that contains a pickle: {_REFUSED}"
-    if SCHEMA in names:
-        return (
-            "this is a skops file that was not written by imcc; load it with skops.io.load and "
-            "save it with imcc.persistence.save_model"
-        )
-    return "this is a zip archive, not a model file (a .skops file written by imcc)"
 
 
 def _digest(archive: zipfile.ZipFile) -> str:

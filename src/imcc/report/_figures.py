@@ -6,17 +6,15 @@ import re
 from collections.abc import Iterator
 
 from imcc._utils.progress import report_progress
-from imcc.metrics import METRICS
 from imcc.report._cd_diagram import draw_critical_difference
 from imcc.report._picture import Picture
 from imcc.report._results import Panel, Results
 from imcc.report._runs import draw_spread, draw_time
-from imcc.report._sensitivity import draw_curve, draw_surface
 
 
 def draw_figures(results: Results) -> Iterator[tuple[str, Picture]]:
     """Yield name and figure of each figure of a report."""
-    n_steps = len(results.panels) + len(results.studies) + len(results.experiment.datasets)
+    n_steps = len(results.panels) + len(results.experiment.datasets)
     for number, panel in enumerate(results.panels):
         report_progress(number, n_steps)
         comparison = panel.comparison
@@ -26,14 +24,6 @@ def draw_figures(results: Results) -> Iterator[tuple[str, Picture]]:
             yield panel_figure("cd", panel), draw_critical_difference(comparison, control=False)
         if comparison is not None and len(comparison.methods) > 1:
             yield panel_figure("time", panel), draw_time(comparison, results.runs)
-    for number, study in enumerate(results.studies):
-        report_progress(len(results.panels) + number, n_steps)
-        name = dataset_figure("sensitivity", number, study.key[1])
-        for metric in METRICS:
-            if metric in study.metrics:
-                yield f"{name}_{metric}_alpha_gamma", draw_surface(study, metric)
-                for parameter in ("beta", "n_clusters"):
-                    yield f"{name}_{metric}_{parameter}", draw_curve(study, metric, parameter)
     if results.main is None:
         return
     scores = results.main.scores

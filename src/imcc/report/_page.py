@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import math
 import shlex
 from collections import Counter
 from collections.abc import Iterator
-from importlib import resources
 from typing import Any
 
 import numpy as np
 
-import imcc
-from imcc._utils.optional import require
-from imcc.experiment import Experiment, Run
+from imcc.experiment import EACH, Experiment, PublishedComparison, Run, compare_with_published
+from imcc.experiment._published import VERDICTS
 from imcc.metrics import METRICS
-from imcc.report import _words as words
 from imcc.report._figures import dataset_figure, draw_figures, panel_figure
-from imcc.report._published import published_section
+from imcc.report._html import inline_figures, render_page
 from imcc.report._results import OWN, Panel, Results
 from imcc.report._tables import paper_table
 from imcc.report._verdict import verdict, when_not
 from imcc.report._words import TIMES, counted, joined, metric_title, one_line, setting_value
 
-#: Mark of pages written by this module, which may be overwritten.
-MARK = '<meta name="generator" content="imcc report'
 #: The ranges of ``LABEL_RANGES`` in words: the share of the training rows that have the label.
 _RANGE_TITLES = {
     "label_ap_to_1": "at most 1 %",
@@ -35,12 +28,6 @@ _RANGE_TITLES = {
     "label_ap_5_to_20": "5 to 20 %",
     "label_ap_above_20": "more than 20 %",
 }
-# Functions of _words that the templates use.
-_FILTERS = (
-    *("arrow", "bytes_text", "capital", "counted", "direction", "metric_title", "number"),
-    *("one_line", "p_text", "rank_text", "seconds_text", "shorten", "signed"),
-)
-_TEMPLATES = ("report.html", "macros.html", "report.css", "report.js")
 
 
 def render(results: Results, title: str | None = None) -> str:
@@ -53,29 +40,13 @@ def render(results: Results, title: str | None = None) -> str:
     title : str, default=None
         Title; the name of the experiment by default.
     """
-    environment, texts = _templates()
-    markup = require("markupsafe", "Writing a report").Markup
-    figures = {
-        name: {
-            "svg": markup(picture.inline(f"f{number}")),
-            "caption": picture.caption,
-            "width": round(72 * float(picture.figure.get_size_inches()[0])),
-        }
-        for number, (name, picture) in enumerate(draw_figures(results), 1)
-    }
-    script = texts["report.js"].strip()
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    figures = inline_figures(draw_figures(results))
     own = [panel for panel in results.panels if OWN in panel.selections]
-    return environment.get_template("report.html").render(
+    return render_page(
+        "report.html",
         title=one_line(title or results.experiment.name),
-        version=imcc.__version__,
-        css=markup(texts["report.css"].strip()),
-        script=markup(script),
-        # Only this script may run, and nothing may be fetched, even if a name from a data file
-        # were included as markup by mistake.
-        script_hash=digest,
         results=results,
-        finished=max((record.finished for record in results.records), default=""),
+        finished=max((run.finished for run in results.runs), default=""),
         n_tasks=len(results.experiment.tasks()),
         waiting=_waiting(results),
         about=_about(results.experiment),
@@ -95,31 +66,13 @@ def render(results: Results, title: str | None = None) -> str:
             }
             for panel in results.panels
         ],
-        sensitivity=list(_sensitivity(results, figures)),
         labels=_labels(results),
         datasets=list(_datasets(results, figures)),
-        published=published_section(results),
+        published=_published(results),
         environments=_environments(results),
         warnings=_warnings(results),
         reproduction=reproduction(results.experiment, results.path.name),
     )
-
-
-def _templates() -> tuple[Any, dict[str, str]]:
-    """Return a Jinja environment that escapes everything, and the texts of the templates."""
-    jinja2 = require("jinja2", "Writing a report")
-    folder = resources.files("imcc.report") / "templates"
-    texts = {name: (folder / name).read_text("utf-8") for name in _TEMPLATES}
-    environment = jinja2.Environment(
-        loader=jinja2.DictLoader(texts),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    environment.filters |= {name: getattr(words, name) for name in _FILTERS}
-    environment.filters["sort_key"] = lambda value: "" if math.isnan(value) else f"{value:.6g}"
-    return environment, texts
 
 
 def _existing(figures: dict[str, Any], *names: str) -> list[Any]:
@@ -137,27 +90,12 @@ def _about(experiment: Experiment) -> dict[str, str]:
     protocol = experiment.protocol
     train = 100 - round(100 * protocol.test_size)
     splits = f"{counted(experiment.n_repeats, 'random split')}, {train} % for training"
-    facts = {
+    return {
         "data sets": str(len(experiment.datasets)),
         "methods": joined(one_line(method.name) for method in experiment.methods) or "none",
         "splits": splits + (", stratified" if protocol.stratified else ""),
         "settings": f"{protocol.cv}-fold cross-validation by {metric_title(protocol.scoring)}",
     }
-    if experiment.studied_datasets:
-        facts["sensitivity"] = joined(one_line(spec.name) for spec in experiment.studied_datasets)
-    return facts
-
-
-def _sensitivity(results: Results, figures: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for metric in METRICS:
-        studies = []
-        for number, study in enumerate(results.studies):
-            name = f"{dataset_figure('sensitivity', number, study.key[1])}_{metric}_"
-            parts = (name + part for part in ("alpha_gamma", "beta", "n_clusters"))
-            if metric in study.metrics:
-                studies.append((study.key[1], _existing(figures, *parts)))
-        if studies:
-            yield {"metric": metric, "studies": studies}
 
 
 def _labels(results: Results) -> dict[str, Any]:
@@ -185,7 +123,7 @@ def _labels(results: Results) -> dict[str, Any]:
 def _datasets(results: Results, figures: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the figure, the facts and the methods of each data set."""
     for number, spec in enumerate(results.experiment.datasets):
-        runs = [run for run in results.runs if run.key[1] == spec.name]
+        runs = [run for run in results.runs if run.key.dataset == spec.name]
         figure = _existing(figures, dataset_figure("spread", number, spec.name))
         if results.main is None or not figure:
             yield {"name": spec.name, "figure": None}
@@ -208,7 +146,7 @@ def _methods(panel: Panel, dataset: str, runs: list[Run], scoring: str) -> Itera
     """Yield score, time, memory and chosen settings of each method with runs on a data set."""
     scores = panel.scores.select([dataset])
     for method, mean, std in zip(scores.methods, scores.mean()[0], scores.std()[0], strict=True):
-        own = [run for run in runs if run.key[2] == method]
+        own = [run for run in runs if run.key.method == method]
         if own:
             memory = [run.peak_memory for run in own if run.peak_memory is not None]
             yield {
@@ -239,10 +177,56 @@ def _with_counts(values: Counter[str]) -> list[str]:
     return [f"{one_line(value)} ({n}{TIMES})" for value, n in values.most_common()]
 
 
+def _published(results: Results) -> dict[str, Any] | None:
+    """Return the values of the template; None if there is nothing to compare."""
+    compared = {
+        selection: comparison
+        for selection in results.selections
+        if (comparison := _compare_published(results, selection)) is not None
+    }
+    if not compared:
+        return None
+    blocks = []
+    for selection, comparison in compared.items():
+        cells = [cell for cell in comparison.cells if cell.mean is not None]
+        for metric in dict.fromkeys(cell.metric for cell in cells):
+            selections: tuple[str, ...] = (selection,)
+            if metric == results.scoring and len(results.selections) > 1:
+                if selection != OWN:
+                    continue  # the same numbers
+                selections = (OWN, EACH)
+            of_metric = [cell for cell in cells if cell.metric == metric]
+            blocks.append(
+                {
+                    "metric": metric,
+                    "selections": selections,
+                    "greater_is_better": METRICS[metric].greater_is_better,
+                    "methods": list(dict.fromkeys(cell.method for cell in of_metric)),
+                    "datasets": list(dict.fromkeys(cell.dataset for cell in of_metric)),
+                    "cells": {(cell.dataset, cell.method): cell for cell in of_metric},
+                }
+            )
+    source = next(iter(compared.values())).source
+    return {"source": source, "verdicts": VERDICTS, "compared": compared, "blocks": blocks}
+
+
+def _compare_published(results: Results, selection: str) -> PublishedComparison | None:
+    """Compare the results with published ones; None if there are none of the same names."""
+    if results.published is None:
+        return None
+    tables = {
+        panel.metric: panel.scores
+        for panel in results.panels
+        if panel.metric in METRICS and selection in panel.selections
+    }
+    result = compare_with_published(tables, results.published, alpha=results.alpha)
+    return result if any(cell.mean is not None for cell in result.cells) else None
+
+
 def _environments(results: Results) -> list[tuple[int, dict[str, Any]]]:
     """Return the distinct environments of the results with their counts, the most common first."""
-    environments = {repr(sorted(r.environment.items())): r.environment for r in results.records}
-    counts = Counter(repr(sorted(r.environment.items())) for r in results.records)
+    environments = {repr(sorted(r.environment.items())): r.environment for r in results.runs}
+    counts = Counter(repr(sorted(r.environment.items())) for r in results.runs)
     return [
         (
             n,
@@ -258,9 +242,9 @@ def _environments(results: Results) -> list[tuple[int, dict[str, Any]]]:
 def _warnings(results: Results) -> dict[str, str]:
     """Return the distinct warnings with the methods that gave them."""
     methods: dict[str, Counter[str]] = {}
-    for record in results.records:
-        for text in record.warnings:
-            methods.setdefault(text, Counter())[record.key[2]] += 1
+    for run in results.runs:
+        for text in run.warnings:
+            methods.setdefault(text, Counter())[run.key.method] += 1
     return {text: ", ".join(_with_counts(counts)) for text, counts in methods.items()}
 
 
@@ -274,7 +258,6 @@ def reproduction(experiment: Experiment, store: str) -> dict[str, Any]:
         ``in_memory``, the names of data sets that the description does not contain.
     """
     file = "experiment.json"
-    specs = (*experiment.datasets, *experiment.studied_datasets)
     # Allowed packages are part of the command, where they are visible, not of the file.
     allowed = [word for package in experiment.packages() for word in ("--allow", package)]
     return {
@@ -282,7 +265,7 @@ def reproduction(experiment: Experiment, store: str) -> dict[str, Any]:
         "description": json.dumps(
             _without_defaults(experiment.to_dict()), indent=2, ensure_ascii=False
         ),
-        "in_memory": list(dict.fromkeys(spec.name for spec in specs if spec.in_memory)),
+        "in_memory": [spec.name for spec in experiment.datasets if spec.in_memory],
         "commands": [
             shlex.join(["imcc", "experiment", "run", file, *allowed, "-o", store]),
             shlex.join(["imcc", "report", store, "-o", "report.html"]),

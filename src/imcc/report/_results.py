@@ -17,14 +17,13 @@ from imcc.experiment import (
     ALL_METRICS,
     EACH,
     LABEL_RANGES,
-    UNSEARCHED,
     Experiment,
     Failure,
     Run,
     Store,
-    Study,
     TaskKey,
 )
+from imcc.experiment._results import UNSEARCHED
 from imcc.metrics import METRICS
 from imcc.report._words import counted, one_line, rank_text
 
@@ -75,7 +74,7 @@ class Results:
     path : Path
         The store.
     experiment : Experiment
-    runs, studies, failures : list
+    runs, failures : list
         Results and failures.
     missing : list of TaskKey
         Tasks that are not done.
@@ -94,7 +93,6 @@ class Results:
     path: Path
     experiment: Experiment
     runs: list[Run]
-    studies: list[Study]
     failures: list[Failure]
     missing: list[TaskKey]
     control: str | None
@@ -107,11 +105,6 @@ class Results:
     def scoring(self) -> str:
         """The metric by which the experiment chooses settings."""
         return self.experiment.protocol.scoring
-
-    @property
-    def records(self) -> list[Run | Study]:
-        """The runs and the studies."""
-        return [*self.runs, *self.studies]
 
     @property
     def selections(self) -> tuple[str, ...]:
@@ -148,7 +141,6 @@ def gather(
             path=source.path,
             experiment=source.experiment,
             runs=runs,
-            studies=source.studies(),
             failures=source.failures(),
             missing=source.missing(),
             control=control,

@@ -115,7 +115,8 @@ def draw_time(
     up = comparison.greater_is_better if n_sets == 1 else False
     quality = comparison.means[0] if n_sets == 1 else comparison.mean_ranks
     by_method = dict(zip(comparison.methods, quality.tolist(), strict=True))
-    used = [r for r in runs if r.key[1] in comparison.datasets and r.key[2] in comparison.methods]
+    cells = {(d, m) for d in comparison.datasets for m in comparison.methods}
+    used = [run for run in runs if run.key[:2] in cells]
     threads, all_times, n_others = gather_times(used)
     candidates = [t for t in all_times if reference in (None, t.method)]
     if not candidates:

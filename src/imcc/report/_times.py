@@ -62,8 +62,8 @@ def gather_times(runs: Sequence[Run]) -> tuple[int, list[Times], int]:
     }
     cells: dict[tuple[str, str], dict[str, list[Run]]] = {}
     for run in used:
-        of_method = cells.setdefault((run.key[2], _place(run)), {})
-        of_method.setdefault(run.key[1], []).append(run)
+        of_method = cells.setdefault((run.key.method, _place(run)), {})
+        of_method.setdefault(run.key.dataset, []).append(run)
     times = []
     for (method, place), of_method in sorted(cells.items()):
         ((machine, _),) = most[place]

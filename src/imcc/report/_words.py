@@ -132,8 +132,8 @@ def joined(names: Iterable[str]) -> str:
 def counted(n: int, what: str, more: str | None = None) -> str:
     """Return a count with a noun in singular or plural.
 
-    >>> counted(1, "data set"), counted(15, "data set"), counted(0, "study", "studies")
-    ('1 data set', '15 data sets', '0 studies')
+    >>> counted(1, "data set"), counted(15, "data set"), counted(0, "class", "classes")
+    ('1 data set', '15 data sets', '0 classes')
     """
     return f"{n:,} {what if n == 1 else more or what + 's'}"
 

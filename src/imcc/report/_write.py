@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from imcc._utils.errors import given
 from imcc._utils.files import save
 from imcc._utils.progress import part
 from imcc._utils.validation import check_choice, check_number, check_share
 from imcc.experiment import Store
 from imcc.report._figures import draw_figures
-from imcc.report._page import MARK, render
+from imcc.report._html import MARK
+from imcc.report._page import render
 from imcc.report._picture import SUFFIXES
 from imcc.report._results import OWN, gather
 from imcc.report._tables import WRITTEN, PaperTable, paper_table, to_latex, to_markdown
@@ -31,7 +31,6 @@ def write_report(
     rope: float = 0.01,
     title: str | None = None,
     published: str | os.PathLike[str] | None = None,
-    overwrite: bool = False,
 ) -> Path:
     """Write a report on the results of a store as a self-contained HTML page.
 
@@ -54,8 +53,6 @@ def write_report(
     published : path-like, default=None
         CSV file of published results to show beside these, matched by the names of data sets,
         methods and metrics; see :func:`imcc.experiment.compare_with_published`.
-    overwrite : bool, default=False
-        Whether to overwrite an existing file that is not a report.
 
     Returns
     -------
@@ -65,7 +62,7 @@ def write_report(
     Raises
     ------
     FileExistsError
-        If the file already exists, is not a report, and ``overwrite`` is False.
+        If the file already exists and is not a report.
 
     Examples
     --------
@@ -74,29 +71,28 @@ def write_report(
     PosixPath('report.html')
     """
     target = Path(path)
-    _check_target(target, overwrite)
+    _check_target(target)
     check_share("alpha", alpha)
     check_number("rope", rope, at_least=0)
     shares = (1, 3)  # as measured for fifteen data sets
     with part(0, shares, "comparing"):
         results = gather(store, control=control, alpha=alpha, rope=rope, published=published)
     with part(1, shares, "drawing"):
-        return save(target, render(results, title).encode("utf-8"))
+        return save(target, render(results, title).encode("utf-8", "replace"))
 
 
-def _check_target(target: Path, overwrite: bool) -> None:
+def _check_target(target: Path) -> None:
     """Check that a file can be written and may be overwritten, before computing anything."""
     if target.is_dir():
         raise IsADirectoryError(f"{target} is a folder; specify a file")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {target.parent} for {target.name}")
-    if target.exists() and not overwrite:
+    if target.exists():
         with target.open("rb") as file:
             head = file.read(_HEAD)
         if head and not any(mark.encode() in head for mark in (MARK, WRITTEN)):
             raise FileExistsError(
-                f"{target} already exists and is not a report; overwrite it with "
-                + given("overwrite", True)
+                f"{target} already exists and is not a report: choose another name, or delete it"
             )
 
 
@@ -125,8 +121,6 @@ def tables(store: Store | str | os.PathLike[str]) -> list[PaperTable]:
 def write_tables(
     store: Store | str | os.PathLike[str],
     path: str | os.PathLike[str],
-    *,
-    overwrite: bool = False,
 ) -> Path:
     r"""Write tables of the results of a store as Markdown or LaTeX.
 
@@ -137,8 +131,6 @@ def write_tables(
     path : path-like
         The file, with the suffix ``.md`` or ``.tex``; existing tables are overwritten.  A LaTeX
         file is to be ``\input`` into a document with the packages booktabs and graphicx.
-    overwrite : bool, default=False
-        Whether to overwrite an existing file that was not written by this function.
 
     Returns
     -------
@@ -148,7 +140,7 @@ def write_tables(
     target = Path(path)
     if target.suffix not in _FORMATTERS:
         raise ValueError(f"path must end in {' or '.join(_FORMATTERS)}, got {target.name!r}")
-    _check_target(target, overwrite)
+    _check_target(target)
     return save(target, _FORMATTERS[target.suffix](tables(store)).encode("utf-8"))
 
 

@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from imcc._math.thresholds import CRITERIA
 from imcc._utils.errors import InvalidArgumentError, given
 from imcc._utils.progress import part, report_progress
 from imcc._utils.validation import (
@@ -25,8 +26,7 @@ from imcc._utils.validation import (
     label_matrix,
 )
 from imcc._utils.wrappers import fit_with, uses_groups
-from imcc.calibration import CRITERIA, TunedThresholds
-from imcc.estimators import EdgeOfGridWarning, IMCCClassifierCV
+from imcc.estimators import EdgeOfGridWarning, IMCCClassifierCV, TunedThresholds
 from imcc.estimators.base import FitScoreMixin
 from imcc.tables._balance import WEIGHTS, blocks_of
 from imcc.tables._columns import as_table
@@ -34,7 +34,7 @@ from imcc.tables._corrected import TreeCorrectedClassifier
 from imcc.tables._encoder import TableEncoder
 from imcc.tables._labels import (
     check_separator,
-    label_columns,
+    indicator_columns,
     read_tags,
     tag_matrix,
     tag_separator,
@@ -85,7 +85,7 @@ class TableClassifier(FitScoreMixin, BaseEstimator):
         Separator of the tags if the labels are a column of text.  None detects JSON lists, ``|``,
         ``;`` and ``,``.
     thresholds : {"auto", "f1", "balanced_accuracy", "accuracy", "micro_f1"} or None, default="auto"
-        Criterion by which :class:`imcc.calibration.TunedThresholds` chooses the threshold of each
+        Criterion by which :class:`imcc.estimators.TunedThresholds` chooses the threshold of each
         label; None means a probability of 1/2 (a score of 0).  "auto" means "f1" if held-out scores
         are available without further fits, as for :class:`imcc.KernelEnsembleClassifier`, and None
         for other classifiers.  With a threshold of 1/2, a rare label may never be predicted, even
@@ -380,7 +380,7 @@ class TableClassifier(FitScoreMixin, BaseEstimator):
         elif (columns := _columns_in(table, y)) is not None:
             if set(columns) != set(names):
                 raise InvalidArgumentError("y", f"must name the labels of the model: {names}")
-            y = label_columns(table, names, unknown=False)
+            y = indicator_columns(table, names)
         elif _is_tags(y):
             y, _ = tag_matrix(read_tags(_as_list(y), self.separator), names)
         return super().score(table, y, sample_weight=sample_weight)
@@ -392,10 +392,6 @@ class TableClassifier(FitScoreMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimator_")
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # As it was in models that were saved before there were these parameters.
-        super().__setstate__({"trees": False, "unknown_labels": False, **state})
 
     def _with_fitted(self, pipeline: Pipeline) -> TableClassifier:
         """Return the same model with other fitted steps, for example without search results."""
@@ -421,11 +417,11 @@ class TableClassifier(FitScoreMixin, BaseEstimator):
             matrix, names = tag_matrix(read_tags(table[y], self.separator))
             return matrix, names, [y]
         if (columns := _columns_in(table, y)) is not None:
-            way_out = (
+            advice = (
                 "; or, to learn each label from the rows in which it is known, say that the others "
                 "are not known, with " + given("unknown_labels", True)
             )
-            found = label_columns(table, columns, self.unknown_labels, way_out)
+            found = indicator_columns(table, columns, unknown=self.unknown_labels, advice=advice)
             return found, columns, columns
         if _is_tags(y):
             matrix, names = tag_matrix(read_tags(_as_list(y), self.separator))

@@ -476,9 +476,7 @@ def is_date_format(layout: Any) -> bool:
     return layout == ISO or parse_date(example.strftime(layout), layout) is not None
 
 
-def to_times(
-    values: Any, layout: str | None, zoned: bool | None
-) -> tuple[np.ndarray, np.ndarray, str]:
+def to_times(values: Any, layout: str | None, zoned: bool) -> tuple[np.ndarray, np.ndarray, str]:
     """Return a date column as datetime64[s] in UTC, and what is wrong with it.
 
     Parameters
@@ -486,8 +484,8 @@ def to_times(
     values : pyarrow array
     layout : str or None
         Format of text; None means ISO 8601.
-    zoned : bool or None
-        Whether the dates must have a time zone; None means that either is allowed.
+    zoned : bool
+        Whether the dates must have a time zone.
 
     Returns
     -------
@@ -512,15 +510,14 @@ def to_times(
         codes = pc.fill_null(pc.index_in(values, value_set=texts), len(texts)).to_numpy()
         times = np.array([m and m.replace(tzinfo=None) for m in moments], "datetime64[s]")[codes]
         wrong = present & np.isnat(times)
-        if wrong.any() or zoned is None:
+        if wrong.any():
             return times, wrong, f"is not a date in the format {layout}"
         differs = np.array([m is not None and (m.tzinfo is not None) != zoned for m in moments])
         return times, differs[codes], other_zone
     if pa.types.is_timestamp(values.type) or pa.types.is_date(values.type):
         parsed = pc.cast(values, pa.timestamp("s"), safe=False)
         times = np.asarray(parsed.to_numpy(zero_copy_only=False)).astype("datetime64[s]")
-        fits = zoned is None or has_zone(values) == zoned
-        return times, present & (not fits), other_zone
+        return times, present & (has_zone(values) != zoned), other_zone
     return np.full(len(values), "NaT", "datetime64[s]"), present, "is not a date"
 
 

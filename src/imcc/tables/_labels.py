@@ -198,7 +198,9 @@ def _check_cells(rows: Sequence[Sequence[str]], names: Sequence[str]) -> None:
         )
 
 
-def indicator_columns(table: Any, names: Sequence[str], *, unknown: bool = False) -> np.ndarray:
+def indicator_columns(
+    table: Any, names: Sequence[str], *, unknown: bool = False, advice: Message | str = ""
+) -> np.ndarray:
     """Return the label columns of a table as 0 and 1.
 
     Parameters
@@ -209,6 +211,8 @@ def indicator_columns(table: Any, names: Sequence[str], *, unknown: bool = False
         Names of the label columns.
     unknown : bool, default=False
         Whether missing values are unknown labels, NaN in the result; otherwise they are an error.
+    advice : str, default=""
+        What else to do about missing values, for the message.
 
     Returns
     -------
@@ -220,16 +224,6 @@ def indicator_columns(table: Any, names: Sequence[str], *, unknown: bool = False
     TableError
         If a cell is missing, or neither 0 nor 1 (nor a word such as yes and no), and not all cells
         are -1 and 1.
-    """
-    return label_columns(table, names, unknown)
-
-
-def label_columns(
-    table: Any, names: Sequence[str], unknown: bool, way_out: Message | str = ""
-) -> np.ndarray:
-    """Return label columns; see :func:`indicator_columns`.
-
-    ``way_out`` is what else to do about missing values, for the message.
     """
     matrix = np.empty((table.num_rows, len(names)))
     for j, name in enumerate(names):
@@ -253,7 +247,7 @@ def label_columns(
                 Message(
                     f"label column {name!r} has missing values, in {len(missing):,} of "
                     f"{len(values):,} rows: fill them in, or leave these rows out",
-                    way_out,
+                    advice,
                 ),
                 int(missing[0]),
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import functools
 import hashlib
 import io
 import os
@@ -12,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
+from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -20,14 +22,20 @@ from imcc._utils.cells import csv_rows
 from imcc._utils.errors import InvalidArgumentError, Message, given
 from imcc._utils.optional import require
 from imcc._utils.progress import is_watched, report_progress
-from imcc.datasets import Content, DataFormatError, inner_name, open_content
-from imcc.datasets._parquet_file import ParquetSource
+from imcc.datasets import DataFormatError
+from imcc.datasets._files import Content, Source, check_text, inner_name, open_content
 from imcc.tables._columns import arrow, is_text, release_memory, to_python, without_views
+from imcc.tables._parquet import ParquetSource
+from imcc.tables._sheet import read_sheet
 
 #: Delimiters of text files that are detected.
 DELIMITERS = (",", ";", "\t", "|")
+_PARQUET = (".parquet", ".pq")
+_SHEET = ".xlsx"
 #: Suffixes of the files that are tables.
-SUFFIXES = (".csv", ".tsv", ".txt", ".parquet")
+SUFFIXES = (".csv", ".tsv", *_PARQUET, _SHEET)
+# Of spreadsheet programs, but not read.
+_OTHER_SHEETS = (".xlsm", ".xlsb", ".xls", ".ods", ".numbers")
 # Number of bytes of a file in which the delimiter is detected.
 _SAMPLE = 2**16
 # Number of bytes of text, or rows of Parquet, that are read at a time.
@@ -36,44 +44,46 @@ _BLOCK_BYTES = 2**20
 # blocks ahead, so that large blocks would read small files completely.
 _BLOCK_SIZES = (2**18, 2**22, 2**26)
 _BLOCK_ROWS = 8192
+# Number of columns of a text file that are read, each of which takes so much memory in Arrow.
+_MOST_COLUMNS, _COLUMN_BYTES = 2**16, 2**14
 # Number of bytes of a column per chunk.
 _PIECE_BYTES = 2**26
 # A column is dictionary-encoded if it has at most the first number of distinct values, or at most
 # the second and a quarter of the rows of a part.
 _FEW_CODES, _MOST_CODES = 64, 8192
 
-Source = str | os.PathLike[str] | Content
 
+def is_table(source: Source, member: str | None = None) -> bool:
+    """Return whether a file is a table by its name: CSV, TSV, Parquet or .xlsx, or one in a .zip.
 
-def is_table(source: Source) -> bool:
-    """Return whether a file is a table by its name: CSV, TSV or Parquet, compressed or not.
-
-    Parameters
-    ----------
-    source : path-like or Content
-        The file.
-
-    Returns
-    -------
-    bool
-
-    Examples
-    --------
     >>> is_table("a.csv.gz"), is_table("a.arff")
     (True, False)
     """
-    name = source.name if isinstance(source, Content) else inner_name(source)
-    return name.lower().endswith((".csv", ".tsv", ".parquet"))
+    return file_name(source, member).lower().endswith((*SUFFIXES, *_OTHER_SHEETS))
+
+
+def file_name(source: Source, member: str | None = None) -> str:
+    """Return the name of a file without folders; of a packed one, that of the file inside."""
+    if isinstance(source, Content):
+        return source.name
+    path = os.fspath(source)
+    if path.lower().endswith(".zip") and not inner_name(path).lower().endswith(SUFFIXES):
+        if member is None:
+            with contextlib.suppress(OSError, DataFormatError):  # reading it says what is wrong
+                return open_content(path).name
+        return os.path.basename(member or "")
+    return inner_name(path)
 
 
 @dataclass(frozen=True)
 class TableFile:
-    r"""A CSV, TSV or Parquet file with its reading options.
+    r"""A CSV, TSV or Parquet file or a spreadsheet, with its reading options.
 
     Parameters
     ----------
     source : path-like or Content
-        The file; may be compressed: ``.csv.gz``, ``.csv.bz2``, or in a ``.zip`` archive.
+        The file; may be compressed: ``.csv.gz``, ``.csv.bz2``, or in a ``.zip`` archive.  It is
+        Parquet or a spreadsheet if its name says so, and text otherwise.
     delimiter : str, default=None
         Delimiter of a text file.  None detects commas, semicolons, tabs and vertical bars; an
         ambiguous file is an error.
@@ -81,8 +91,10 @@ class TableFile:
         Whether the first row has the column names; otherwise they are ``column0, column1, ...``.
     encoding : str, default=None
         Encoding of a text file; None means UTF-8, or that of a byte order mark.
-    max_bytes, member
-        As for :func:`imcc.datasets.read`, for compressed and Parquet files.
+    max_bytes : int, default=None
+        As for :func:`imcc.datasets.read`, for compressed and Parquet files and spreadsheets.
+    member : str, default=None
+        File in a ``.zip`` archive, or sheet of a spreadsheet, if there are several.
     """
 
     source: Source
@@ -91,6 +103,22 @@ class TableFile:
     encoding: str | None = None
     max_bytes: int | None = None
     member: str | None = None
+
+    def __post_init__(self) -> None:
+        if self._file_name.lower().endswith(_OTHER_SHEETS):
+            raise DataFormatError(
+                "this is a workbook of a spreadsheet program in a format that is not read: save it "
+                "as .xlsx, or the sheet as CSV in UTF-8",
+                self.path,
+            )
+        texts = ("delimiter", "encoding", *(() if self._is_sheet or self.header else ("header",)))
+        for option in texts if self._is_parquet or self._is_sheet else ():
+            if getattr(self, option) not in (None, True):
+                raise InvalidArgumentError(option, f"is for files of text, not for {self.path}")
+        if self.member is not None and not (self._is_archive or self._is_sheet):
+            raise InvalidArgumentError(
+                "member", f"is a file in a .zip archive or a sheet, and {self.path} has none"
+            )
 
     @property
     def path(self) -> str:
@@ -113,7 +141,7 @@ class TableFile:
         pyarrow.Table
         """
         # Text is also read in parts: reading it at once needs twice the memory.
-        if self._is_parquet:
+        if self._is_parquet or self._is_sheet:
             return next(self.parts(whole=True))
         columns: dict[str, _Gathered] = {}
         n_rows, expected = 0, self.estimated_rows() if is_watched() else None
@@ -134,17 +162,21 @@ class TableFile:
         Parameters
         ----------
         whole : bool, default=False
-            Whether to yield the table as one part.
+            Whether to yield a Parquet file as one part.
 
         Yields
         ------
         pyarrow.Table
         """
         opened = self._opened()
-        if self._is_parquet:
+        if self._is_sheet:
+            with _binary(opened) as file:
+                sheet = None if self._is_archive else self.member
+                yield read_sheet(file, self.limits, sheet, self.header)
+        elif self._is_parquet:
             yield from self._parquet_parts(opened, whole)
         else:
-            yield from self._text_parts(opened, whole)
+            yield from self._text_parts(opened)
 
     def line_of(self, row: int) -> int | None:
         """Return the line of the file in which a row begins; None if it is not known.
@@ -158,7 +190,7 @@ class TableFile:
         -------
         int or None
         """
-        if self._is_parquet:
+        if self._is_parquet or self._is_sheet:
             return None
         opened = self._opened()
         layout = self._layout(opened)
@@ -170,6 +202,8 @@ class TableFile:
     def estimated_rows(self) -> int | None:
         """Return the number of rows, estimated from the file size for text; None if unknown."""
         opened = self._opened()
+        if self._is_sheet:
+            return None
         if self._is_parquet:
             return self._parquet(opened).n_rows
         with _binary(opened) as file:
@@ -179,13 +213,34 @@ class TableFile:
         return max(round(lines * size / len(head)) - int(self.header), 1) if lines else None
 
     @property
-    def _is_parquet(self) -> bool:
-        return self._file_name.lower().endswith(".parquet")
+    def limits(self) -> Content:
+        """The path and size of the file, from which limits on sizes follow."""
+        if isinstance(self.source, Content):
+            return self.source
+        return Content(
+            b"",
+            self._file_name,
+            self.path,
+            Path(self.path),
+            self.max_bytes,
+            os.path.getsize(self.path),
+        )
 
     @property
+    def _is_parquet(self) -> bool:
+        return self._file_name.lower().endswith(_PARQUET)
+
+    @property
+    def _is_sheet(self) -> bool:
+        return self._file_name.lower().endswith(_SHEET)
+
+    @property
+    def _is_archive(self) -> bool:
+        return not isinstance(self.source, Content) and self.path.lower().endswith(".zip")
+
+    @functools.cached_property
     def _file_name(self) -> str:
-        source = self.source
-        return source.name if isinstance(source, Content) else inner_name(source)
+        return file_name(self.source, self.member)
 
     def _opened(self) -> str | bytes:
         """Return the path of an uncompressed file, or the bytes of a compressed one."""
@@ -208,8 +263,8 @@ class TableFile:
         with _binary(opened) as file:
             head = file.read(_SAMPLE)
             encoding = self.encoding or _encoding_of(head)
-            if b"\0" in head and not encoding.lower().startswith(("utf-16", "utf-32")):
-                raise DataFormatError("this is a binary file, not text: it holds NUL bytes", path)
+            if not encoding.lower().startswith(("utf-16", "utf-32")):
+                check_text(head, path)
             file.seek(0)
             try:
                 text = io.TextIOWrapper(file, encoding, newline="")
@@ -248,24 +303,24 @@ class TableFile:
             raise InvalidArgumentError("delimiter", f"must be one character, got {delimiter!r}")
         # The header may be longer than the sample.
         line, first = next(csv_rows(chain(lines, text), delimiter, header=self.header))
+        if len(first) > max(_MOST_COLUMNS, (self.limits.max_bytes or 0) // _COLUMN_BYTES):
+            raise DataFormatError(
+                f"there are {len(first):,} columns, and at most {_MOST_COLUMNS:,} are read: if you "
+                "trust the file, raise the limit with " + given("max_bytes"),
+                self.path,
+            )
         names = [name.strip() for name in first] if self.header else [""] * len(first)
         names = [name or f"column{i}" for i, name in enumerate(names)]
         if twice := sorted(name for name, count in Counter(names).items() if count > 1):
             raise DataFormatError(f"columns have the same name: {twice}", self.path)
         return _Layout(names, delimiter, encoding, line - 1)
 
-    def _text_parts(self, opened: str | bytes, whole: bool) -> Iterator[Any]:
+    def _text_parts(self, opened: str | bytes) -> Iterator[Any]:
         pa = arrow()
-        reader = require("pyarrow.csv", "Reading tables")
         layout = self._layout(opened)
         n_rows = 0
         try:
-            if whole:
-                source = opened if isinstance(opened, str) else pa.BufferReader(opened)
-                parts: Any = [reader.read_csv(source, **self._options(layout, _BLOCK_SIZES[-1]))]
-            else:
-                parts = _gathered(self._pieces(opened, layout))
-            for part in parts:
+            for part in _gathered(self._pieces(opened, layout)):
                 if part.num_rows:
                     n_rows += part.num_rows
                     end = part[part.num_columns - 1][-1].as_py()
@@ -368,13 +423,11 @@ class TableFile:
     # Parquet
 
     def _parquet(self, opened: str | bytes) -> ParquetSource:
-        for option in ("delimiter", "encoding"):
-            if getattr(self, option) is not None:
-                raise InvalidArgumentError(option, "is for files of text, not for Parquet")
-        return ParquetSource(opened, self.path, max_bytes=self.max_bytes)
+        limits = self.limits
+        return ParquetSource(opened, self.path, size=limits.size, max_bytes=limits.max_bytes)
 
     def _parquet_parts(self, opened: str | bytes, whole: bool) -> Iterator[Any]:
-        parts: Any = self._parquet(opened).parts(None if whole else _BLOCK_ROWS, plain=True)
+        parts: Any = self._parquet(opened).parts(None if whole else _BLOCK_ROWS)
         if whole:
             tables = list(parts)
             parts = [arrow().concat_tables(tables)] if tables else []
@@ -511,67 +564,6 @@ def _ends_with_quote(opened: str | bytes) -> bool:
     with _binary(opened) as file:
         file.seek(-min(file.seek(0, os.SEEK_END), 64), os.SEEK_END)
         return file.read().rstrip(b" \t\r\n\0").endswith(b'"')
-
-
-def read_table(
-    path: Source,
-    *,
-    delimiter: str | None = None,
-    header: bool = True,
-    encoding: str | None = None,
-) -> Any:
-    r"""Read a table from a CSV, TSV or Parquet file.
-
-    Cells of text files are not converted; see :func:`infer_schema`.
-
-    Parameters
-    ----------
-    path : path-like or Content
-        The file; may be compressed.
-    delimiter : str, default=None
-        Delimiter of a text file.  None detects commas, semicolons, tabs and vertical bars; an
-        ambiguous file is an error.
-    header : bool, default=True
-        Whether the first row has the column names; otherwise they are ``column0, column1, ...``.
-    encoding : str, default=None
-        Encoding of a text file; None means UTF-8, or that of a byte order mark.
-
-    Returns
-    -------
-    pyarrow.Table
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> file = pathlib.Path(folder.name, "films.csv")
-    >>> _ = file.write_text("year;genre\n1942;drama|romance\n1994;comedy\n")
-    >>> read_table(file).to_pydict()
-    {'year': ['1942', '1994'], 'genre': ['drama|romance', 'comedy']}
-    >>> folder.cleanup()
-    """
-    return TableFile(path, delimiter, header, encoding).read()
-
-
-def iterate_table(
-    path: Source,
-    *,
-    delimiter: str | None = None,
-    header: bool = True,
-    encoding: str | None = None,
-) -> Iterator[Any]:
-    """Read a table in parts of some thousand rows; see :func:`read_table`.
-
-    Parameters
-    ----------
-    path, delimiter, header, encoding
-        As for :func:`read_table`.
-
-    Yields
-    ------
-    pyarrow.Table
-    """
-    yield from TableFile(path, delimiter, header, encoding).parts()
 
 
 def _encoding_of(head: bytes) -> str:

@@ -115,9 +115,8 @@ class Column:
         Format of dates that are text, as for ``datetime.strptime``, or "ISO 8601".
     has_time : bool
         Whether dates have a time of day.
-    has_zone : bool or None
-        Whether dates have a time zone, and are converted to UTC; None in models of versions that
-        did not store it.
+    has_zone : bool
+        Whether dates have a time zone, and are converted to UTC.
     overruled : bool
         Whether the kind was given by the user.
     decimal : {".", ",", ".,", ",."}
@@ -136,7 +135,7 @@ class Column:
     words: tuple[str, str] | None = None
     date_format: str | None = None
     has_time: bool = False
-    has_zone: bool | None = None
+    has_zone: bool = False
     overruled: bool = False
     decimal: str = "."
     percent: bool = False
@@ -217,25 +216,6 @@ class Schema:
         """Return a dict that can be written as JSON."""
         columns = [{**asdict(c), "becomes": c.becomes} for c in self.columns]
         return {"columns": columns, "missing_words": list(self.missing_words)}
-
-    def to_frame(self) -> Any:
-        """Return a pandas data frame with one row per column of the table."""
-        from imcc._utils.optional import require
-
-        pandas = require("pandas", "Showing a schema as a data frame")
-        return pandas.DataFrame(
-            [
-                {
-                    "column": c.name,
-                    "kind": c.kind,
-                    "missing": c.missing,
-                    "values": c.n_values,
-                    "examples": ", ".join(c.examples),
-                    "becomes": c.becomes,
-                }
-                for c in self.columns
-            ]
-        )
 
     def __repr__(self) -> str:
         rows = [("column", "kind", "missing", "examples", "what becomes of it")]
@@ -575,7 +555,7 @@ class _Reader:
         values = with_points(written, ".", percent)
         decimal = find_decimal(values, _MOSTLY, forced)
         if decimal == ",":
-            self._refuse_thousands(values)
+            refuse_thousands(self.name, values)
         values = with_points(values, decimal)
         numeric = looks_numeric(values)
         n_numeric = pc.sum(numeric).as_py() or 0
@@ -606,17 +586,6 @@ class _Reader:
             ),
             int(rows[0]),
         )
-
-    def _refuse_thousands(self, values: Any) -> None:
-        """Raise an error if all commas may be thousands separators, as in 1,234."""
-        pc = compute()
-        commas = values.filter(pc.fill_null(pc.match_substring(values, ","), False))
-        if pc.all(pc.match_substring_regex(commas, r"^[+-]?[1-9]\d{0,2},\d{3}$")).as_py():
-            raise TableError(
-                f"column {self.name!r} holds numbers such as {commas[0].as_py()!r}, in which the "
-                "comma may stand for decimals or between thousands: write them with a decimal "
-                "point, or say that it is no number with " + given("kinds", {self.name: "category"})
-            )
 
     def counts_rows(self) -> bool:
         """Return whether numbers are keys, which name rows."""
@@ -661,3 +630,15 @@ class _Reader:
 
 def _no_dates(texts: Sequence[str], layout: str) -> list[str]:
     return [text for text in texts if parse_date(text, layout) is None]
+
+
+def refuse_thousands(name: str, values: Any) -> None:
+    """Raise an error if all commas of a clean column may be thousands separators, as in 1,234."""
+    pc = compute()
+    commas = values.filter(pc.fill_null(pc.match_substring(values, ","), False))
+    if pc.all(pc.match_substring_regex(commas, r"^[+-]?[1-9]\d{0,2},\d{3}$")).as_py():
+        raise TableError(
+            f"column {name!r} holds numbers such as {commas[0].as_py()!r}, in which the "
+            "comma may stand for decimals or between thousands: write them with a decimal "
+            "point, or say that it is no number with " + given("kinds", {name: "category"})
+        )

@@ -17,6 +17,10 @@ from imcc.tables._schema import KINDS, Schema
 # Values in the file other than the kinds of columns.
 DROP, TAGS = "drop", "tags"
 _WORDS = (*KINDS, TAGS, DROP)
+#: Settings about reading the file, and all settings above the columns, with their types.
+READING = {"delimiter": str, "encoding": str, "header": bool, "member": str}
+_SETTINGS = {"missing": list, "separator": str, "unknown_labels": bool, **READING}
+_MUST_BE = {list: 'a list of words, such as ["unknown"]', str: "text", bool: "true or false"}
 # Parsing a key such as a.b.c takes the square of its number of parts in memory.
 _MOST_DOTS = 100
 
@@ -43,6 +47,8 @@ class KnownColumns:
         Separator of the tags.
     unknown_labels : bool
         Whether missing values in label columns are unknown labels.
+    reading : dict
+        How to read the file: values of ``delimiter``, ``encoding``, ``header`` and ``member``.
     """
 
     kinds: dict[str, str] = field(default_factory=dict)
@@ -53,6 +59,28 @@ class KnownColumns:
     missing_words: tuple[str, ...] = ()
     separator: str | None = None
     unknown_labels: bool = False
+    reading: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def label_columns(self) -> tuple[str, ...]:
+        """Columns with the labels: of 0 and 1, or the one of tags."""
+        return self.labels if self.tags is None else (self.tags,)
+
+    @property
+    def target(self) -> str | list[str]:
+        """The labels, for :meth:`TableClassifier.fit`."""
+        return list(self.labels) if self.tags is None else self.tags
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters of a :class:`TableClassifier` that the columns determine."""
+        return {
+            "kinds": self.kinds,
+            "date_formats": self.date_formats,
+            "drop": list(self.drop),
+            "missing_words": list(self.missing_words),
+            "separator": self.separator,
+            "unknown_labels": self.unknown_labels,
+        }
 
 
 def write_schema(
@@ -62,6 +90,8 @@ def write_schema(
     tags: str | None = None,
     separator: str | None = None,
     drop: Sequence[str] = (),
+    unknown_labels: bool = False,
+    reading: Mapping[str, Any] | None = None,
 ) -> Path:
     r"""Write the kinds of the columns of a table to a TOML file, for editing.
 
@@ -77,6 +107,10 @@ def write_schema(
         Separator of the tags.
     drop : sequence of str, default=()
         Columns that are not used and not in the schema.
+    unknown_labels : bool, default=False
+        Whether missing values in label columns are unknown labels.
+    reading : mapping, default=None
+        How to read the file: values of ``delimiter``, ``encoding``, ``header`` and ``member``.
 
     Returns
     -------
@@ -101,7 +135,8 @@ def write_schema(
     {'größe, cm': 'number', 'town': 'category'}
     >>> folder.cleanup()
     """
-    return write_whole(path, schema_text(schema, tags, separator, drop).encode("utf-8"))
+    text = schema_text(schema, tags, separator, drop, unknown_labels, reading)
+    return write_whole(path, text.encode("utf-8"))
 
 
 def schema_text(
@@ -109,28 +144,25 @@ def schema_text(
     tags: str | None = None,
     separator: str | None = None,
     drop: Sequence[str] = (),
+    unknown_labels: bool = False,
+    reading: Mapping[str, Any] | None = None,
 ) -> str:
-    """Return a schema as TOML.
-
-    Parameters
-    ----------
-    schema, tags, separator, drop
-        As for :func:`write_schema`.
-
-    Returns
-    -------
-    str
-    """
+    """Return a schema as TOML; see :func:`write_schema`."""
     lines = [
         "# What the columns of a table are, for `imcc tune FILE --schema THIS`.",
         f"# Kinds: {', '.join(KINDS[:-1])}; label (a column of 0 and 1),",
         "# tags (a column such as a|b), drop (left out).",
+        '# A date can have a format: { kind = "date", format = "%d.%m.%Y" }.',
         "",
         "# Words that mean a missing value, besides the usual ones.",
         f"missing = {_quoted(sorted(set(schema.missing_words) - set(Schema(()).missing_words)))}",
+        "# Whether empty cells in label columns are labels that are not known.",
+        f"unknown_labels = {_quoted(unknown_labels)}",
     ]
     if separator is not None:
         lines += ["# What stands between tags.", f"separator = {_quoted(separator)}"]
+    lines += ["# How to read the file, if it is not detected: delimiter, encoding, header, member."]
+    lines += [f"{name} = {_quoted(value)}" for name, value in (reading or {}).items()]
     lines += ["", "[columns]"]
     for column in schema:
         kind = TAGS if column.name == tags else column.kind
@@ -174,16 +206,16 @@ def read_schema(path: str | os.PathLike[str]) -> KnownColumns:
             content = tomllib.loads(text)
         except (ValueError, RecursionError) as error:
             raise DataFormatError(f"this is not a schema in TOML: {error}", name) from error
-    if unknown := sorted(set(content) - {"missing", "separator", "columns"}):
-        raise DataFormatError(
-            f"{unknown[0]!r} has no meaning here; there are missing, separator and [columns]", name
-        )
-    missing, separator = content.get("missing", []), content.get("separator")
-    columns = content.get("columns", {})
-    if not isinstance(missing, list) or not all(isinstance(word, str) for word in missing):
-        raise DataFormatError('missing must be a list of words, such as ["unknown"]', name)
-    if separator is not None and not isinstance(separator, str):
-        raise DataFormatError("separator must be text", name)
+    columns = content.pop("columns", {})
+    for key, value in content.items():
+        if key not in _SETTINGS:
+            raise DataFormatError(
+                f"{key!r} has no meaning here; there are {', '.join(_SETTINGS)} and [columns]", name
+            )
+        wanted = _SETTINGS[key]
+        words = value if wanted is list else [""]
+        if not isinstance(value, wanted) or not all(isinstance(word, str) for word in words):
+            raise DataFormatError(f"{key} must be {_MUST_BE[wanted]}", name)
     if not isinstance(columns, dict):
         raise DataFormatError("[columns] must give columns their kinds", name)
     kinds: dict[str, str] = {}
@@ -203,8 +235,10 @@ def read_schema(path: str | os.PathLike[str]) -> KnownColumns:
         tuple(column for column, kind in kinds.items() if kind == DROP),
         tuple(labels),
         tags[0] if tags else None,
-        tuple(missing),
-        separator,
+        tuple(content.get("missing", ())),
+        content.get("separator"),
+        content.get("unknown_labels", False),
+        {key: content[key] for key in READING if key in content},
     )
 
 

@@ -69,7 +69,7 @@ def typed_frame(table: Any, schema: Schema, only: Collection[str] | None = None)
         values = plain_column(column.name, table[column.name], dates=dates)
         if is_text(values):
             values, _ = clean_text(values, schema.missing_words)
-        typed = _typed(column, values)
+        typed = typed_column(column, values)
         if taken := [n for n in typed if n in columns or (n in features and n != column.name)]:
             raise TableError(
                 f"the parts of the date {column.name!r} would have the same names as the column(s) "
@@ -100,7 +100,7 @@ def check_table(frame: Any, schema: Schema) -> None:
     typed_frame(as_table(frame), schema)
 
 
-def _typed(column: Column, values: Any) -> dict[str, np.ndarray]:
+def typed_column(column: Column, values: Any) -> dict[str, np.ndarray]:
     """Return the columns of numbers or text that a column of a table is converted to."""
     pc = compute()
     if column.kind == "number":
@@ -161,10 +161,10 @@ def _refuse(column: Column, values: Any, wrong: np.ndarray, problem: str) -> Non
         )
 
 
-def _as_text(values: Any, missing: str) -> np.ndarray:
-    """Return a column as an array of str; 1.0 and 1 are the same text.
+def words_and_codes(values: Any) -> tuple[list[str], np.ndarray]:
+    """Return the distinct values of a column as text, and the position of the value of each cell.
 
-    Equal cells share one object, so that a cell only needs a pointer.
+    Missing cells have the position after the last value; 1.0 and 1 are the same text.
     """
     pa, pc = _arrow(), compute()
     if pa.types.is_dictionary(values.type):
@@ -178,9 +178,14 @@ def _as_text(values: Any, missing: str) -> np.ndarray:
     words = coded.dictionary.to_pylist()
     if pa.types.is_floating(values.type):
         words = [f"{word:.15g}" for word in words]
-    lookup = np.array([*map(str, words), missing], dtype=object)
     codes = np.asarray(pc.fill_null(coded.indices, len(words)).to_numpy(zero_copy_only=False))
-    return lookup[codes]
+    return [str(word) for word in words], codes
+
+
+def _as_text(values: Any, missing: str) -> np.ndarray:
+    """Return a column as an array of str, in which equal cells share one object."""
+    words, codes = words_and_codes(values)
+    return np.array([*words, missing], dtype=object)[codes]
 
 
 def _date_columns(column: Column, times: np.ndarray) -> dict[str, np.ndarray]:

@@ -13,7 +13,8 @@ from sklearn.model_selection import KFold
 from imcc import KERNEL_SEARCH, IMCCClassifierCV
 from imcc._math.search.results import edges_of_grid
 from imcc.baselines import LLSFCV, KernelRidgeBaseline
-from imcc.estimators import GRIDS, EdgeOfGridWarning
+from imcc.estimators import EdgeOfGridWarning
+from imcc.estimators.imcc_cv import GRIDS
 from imcc.metrics import METRICS
 
 

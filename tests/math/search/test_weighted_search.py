@@ -24,12 +24,11 @@ OPTIONS = {
     "clusterer": PROTOTYPES,
     "scoring": SCORING,
     "refit": "average_precision",
-    "width": 2.5,
     "width_scales": [1.0],
 }
 MODELS = {
     "rbf": {},
-    "linear": {"kernels": ["linear"], "width": "mean_distance"},
+    "linear": {"kernels": ["linear"]},
     "nystroem": {"approximation": "nystroem", "landmarks": PROTOTYPES},
 }
 
@@ -171,9 +170,7 @@ def test_callables_without_weights_are_not_weighted(weighted):
         lambda cv: JFSCCV(
             [0.1], [0.1, 1.0], [0.001], [1.0], cv=cv, scoring=list(METRICS), refit="coverage"
         ),
-        lambda cv: KernelRidgeBaseline(
-            [0.1, 1.0], width=2.0, cv=cv, scoring=list(METRICS), refit="coverage"
-        ),
+        lambda cv: KernelRidgeBaseline([0.1, 1.0], cv=cv, scoring=list(METRICS), refit="coverage"),
     ],
     ids=["LLSFCV", "JFSCCV", "KernelRidgeBaseline"],
 )

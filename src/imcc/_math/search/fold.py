@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -148,7 +147,6 @@ def search_fold(
     assignments: list[np.ndarray],
     grid: Grid,
     metrics: Sequence[str],
-    width: Any,
     width_scale: float,
     landmarks: Features | None = None,
 ) -> FoldResult:
@@ -166,7 +164,7 @@ def search_fold(
         Clusters of the training rows, for each entry of ``grid.n_clusters``.
     grid : Grid
     metrics : sequence of str
-    width, width_scale
+    width_scale
         As for a single fit.
     landmarks : array or CSR matrix, default=None
         Landmarks of the fold, for a Nyström approximation.
@@ -179,7 +177,7 @@ def search_fold(
         feature_map = _fold_map(share, rows, weights, width_scale, landmarks)
     elif share.base is not None:
         base = submatrix(share.base, fold.train, fold.train)
-        width = choose_width(share.kernel, base, width, width_scale, weights)
+        width = choose_width(share.kernel, base, "mean_distance", width_scale, weights)
     problems, pattern_labels = [], []
     for kept, labels in _patterns(share, fold):
         part = fold if kept is None else Fold(fold.train[kept], fold.test)

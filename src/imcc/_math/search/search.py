@@ -72,12 +72,10 @@ def search(
     *,
     kernels: Sequence[Kernel],
     approximations: Sequence[Approximation | None],
-    width: Any,
     width_scales: Sequence[float],
     clusterer: Any,
     seed: int,
     n_jobs: int | None,
-    progress: Callable[[int, int], None] | None,
     weights: np.ndarray | None = None,
 ) -> SearchOutcome:
     """Evaluate all settings on all folds.
@@ -90,14 +88,12 @@ def search(
     folds : sequence of Fold
     grid : Grid
     scoring : Scoring
-    kernels, width, width_scales, clusterer, seed
+    kernels, width_scales, clusterer, seed
         As for a single fit; ``width_scales`` is for kernels with a width.
     approximations : sequence of Approximation or None
         Approximation of each kernel, if any.
     n_jobs : int or None
         Passed to joblib; ignored for rows on a device.
-    progress : callable or None
-        Called as ``progress(done, total)`` after each fold and width.
     weights : ndarray of shape (n_samples,), default=None
         Row weights > 0, on the host.
 
@@ -118,9 +114,8 @@ def search(
         check_scorers(scoring.scorers, truth, target.signs.shape[1])
     # A device is shared by all processes, and its arrays cannot be passed between them.
     n_jobs = n_jobs if is_numpy(X) else 1
-    followed = progress is not None or is_watched()
     report_progress(0.0, what="clustering rows")
-    parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered" if followed else "list")
+    parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered" if is_watched() else "list")
     clustered = dict(
         parallel(
             delayed(_keyed)(
@@ -160,7 +155,6 @@ def search(
                 clusters[i].assignments,
                 grid,
                 scoring.names,
-                width,
                 scale,
                 clusters[i].landmarks,
             )
@@ -171,8 +165,6 @@ def search(
         for key, result in unordered:
             results[key] = result
             done += 1
-            if progress is not None:
-                progress(done, total)
             report_progress(done, total, "searching the grid")
         for w in range(len(scales)):
             outcomes[k, w] = [results[w, i] for i in range(len(folds))]

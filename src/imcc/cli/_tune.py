@@ -1,0 +1,370 @@
+"""``imcc tune``: from a data file to a model file."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from imcc.cli._choices import CRITERIA, METRICS, MODELS
+from imcc.cli._inputs import check_output, load, shown_setting
+from imcc.cli._options import (
+    FORCE,
+    INPUTS,
+    JSON,
+    QUIET,
+    changed_options,
+    data_options,
+    examples,
+)
+from imcc.cli._progress import working
+from imcc.cli._tables import (
+    are_tables,
+    fit_table,
+    known_columns,
+    make_classifier,
+    print_schema,
+    read_input,
+    refuse_columns,
+)
+from imcc.cli._terminal import print_json, print_table, problems_reported, say
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sklearn.model_selection import KFold
+
+    from imcc.persistence._card import ModelCard
+
+# Parameters of the estimators that are lists, of which a command line may name one value.
+_LISTS = (
+    *("alphas", "betas", "gammas", "n_clusters", "kernels", "width_scales"),
+    *("penalties", "coupling"),
+)
+# Parameters of the estimators that have options of their own.
+_OPTIONS = {
+    "cv": "--folds",
+    "random_state": "--seed",
+    "refit": "--metric",
+    "scoring": "--metric",
+    "calibrate": "--calibrate",
+}
+_WORDS = {"none": None, "true": True, "false": False}
+
+
+class Setting(click.ParamType):
+    """A parameter with its value; several values have commas between them."""
+
+    name = "NAME=VALUE"
+
+    def convert(self, value: Any, param: Any, context: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        name, _, text = (part.strip() for part in value.partition("="))
+        if not name or not text:
+            self.fail(f"{value!r} is not a name and a value, such as betas=0.1,1", param, context)
+        if name in _OPTIONS:
+            self.fail(f"{name} is set by {_OPTIONS[name]}", param, context)
+        values = tuple(_value(word.strip()) for word in text.removesuffix(",").split(","))
+        several = "," in text or name in _LISTS
+        return name, values if several else values[0]
+
+
+def _value(word: str) -> Any:
+    """Return a number, None, True or False if a word is one, otherwise the word."""
+    for number in (int, float):
+        try:
+            return number(word)
+        except ValueError:
+            continue
+    return _WORDS.get(word.lower(), word)
+
+
+@click.command(
+    epilog=examples(
+        "imcc tune train.csv --labels happy,sad -o model.skops",
+        "imcc tune films.csv --tags genres --schema films.toml --drop url -o model.skops",
+        "imcc tune my.arff --labels my.xml -o model.skops --model imcc --calibrate --scale",
+        "imcc tune yeast -o yeast.skops --model imcc --set n_clusters=16,64 --set betas=0.1,1,10",
+        "cat train.csv | imcc tune - --labels -2 -o model.skops --json",
+    )
+)
+@INPUTS
+@data_options
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(),
+    metavar="FILE",
+    help="Model file to write (.skops).",
+)
+@click.option(
+    "--model",
+    "kind",
+    type=click.Choice(MODELS),
+    default=MODELS[0],
+    show_default=True,
+    help="An ensemble of kernels with probabilities, or the method of the paper with the best "
+    "setting of a grid.",
+)
+@click.option(
+    "--set",
+    "settings",
+    type=Setting(),
+    multiple=True,
+    help="Parameter of KernelEnsembleClassifier or, with --model imcc, of IMCCClassifierCV; may be "
+    "repeated.",
+)
+@click.option(
+    "--metric",
+    type=click.Choice(METRICS),
+    default="average_precision",
+    show_default=True,
+    help="Metric by which the best setting is chosen.",
+)
+@click.option(
+    "--calibrate",
+    is_flag=True,
+    help="Fit probabilities to the scores of held-out folds, for --model imcc; the ensemble has "
+    "them.",
+)
+@click.option(
+    "--thresholds",
+    type=click.Choice((*CRITERIA, "none")),
+    help="Choose the threshold of each label on held-out rows to optimise this criterion; none "
+    "means score 0 or probability 1/2.  [default: f1 for the ensemble of a table, otherwise none]",
+)
+@click.option(
+    "--folds",
+    type=click.IntRange(min=2),
+    help="Number of folds of all cross-validations.  [default: 5, but leave-one-out to choose the "
+    "members of the ensemble]",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
+@click.option(
+    "--scale",
+    is_flag=True,
+    help="Standardise every feature to mean 0 and standard deviation 1; tables always are.",
+)
+@click.option(
+    "--fill-missing",
+    is_flag=True,
+    help="Replace missing values by the mean of their column; in tables, they always are.",
+)
+@FORCE
+@QUIET
+@JSON
+def tune(
+    inputs: tuple[str, ...],
+    reading: dict[str, Any],
+    columns: dict[str, Any],
+    output: str,
+    kind: str,
+    settings: tuple[tuple[str, Any], ...],
+    metric: str,
+    calibrate: bool,
+    thresholds: str | None,
+    folds: int | None,
+    seed: int,
+    scale: bool,
+    fill_missing: bool,
+    force: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Find the best model for data, and save it.
+
+    The data are a named data set or a file; - is the standard input (CSV).  A table (CSV, TSV,
+    Parquet) may have numbers, categories, text, dates and missing values: the kinds of its columns
+    are inferred and shown, and --schema can say others.
+
+    With --model imcc, all settings of a grid of 672 are cross-validated exactly, and the best one
+    is fitted on all rows.  --set changes the grid: alphas=1, betas=0.1,1, n_clusters=16,64 or
+    grid=paper.
+    """
+    from imcc._utils.wrappers import innermost, without_search
+    from imcc.persistence import save_model
+    from imcc.persistence._trust import require_skops
+
+    if calibrate and kind != "imcc":
+        raise click.UsageError("--calibrate is for --model imcc: the ensemble is calibrated")
+    with problems_reported():
+        require_skops()  # without it, the work would be for nothing
+        check_output(output, force)
+        shuffled = _folds(folds or 5, seed)
+        classifier = _classifier(kind, metric, None if folds is None else shuffled, seed)
+        classifier.set_params(**dict(settings))
+        with working("reading", quiet=quiet):
+            data = _Data(inputs, reading, columns, scale, fill_missing)
+        data.show(quiet or as_json)
+        scored: Sequence[str] = METRICS
+        if kind == "imcc" and data.has_one_label:
+            # Labels of a row cannot be ranked then, and the other metrics are of rankings.
+            metric = metric if changed_options("metric") else "hamming_loss"
+            scored = [metric]
+            classifier.set_params(scoring=scored, refit=metric)
+        # The held-out scores of the ensemble of a table are also those for the thresholds.
+        if thresholds is None and data.is_table and kind != "imcc":
+            thresholds = "f1"
+        criterion = None if thresholds == "none" else thresholds
+        with working("tuning", quiet=quiet):
+            model = data.fit(classifier, calibrate, criterion, shuffled, seed)
+        model, search = without_search(model)
+        inner = innermost(model)
+        if kind == "imcc":
+            tried, best = len(search.cv_results_["params"]), search.best_index_
+            before = ", before calibration" if calibrate else ""
+            metrics = {
+                f"cross-validated {name}{before}": search.cv_results_[f"mean_test_{name}"][best]
+                for name in scored
+            }
+        else:
+            tried = len(inner.search_results_["score"])
+            metrics = {f"cross-fitted {inner.scoring_}": inner.cross_fitted_score_}
+        card = data.card(model, metrics | _of_thresholds(model))
+        save_model(model, output, card=card)
+    if as_json:
+        print_json({**_result(card, model, output), "settings": tried, **data.schema_dict()})
+    elif not quiet:
+        title = f"The best of {tried:,} settings, by {metric}"
+        if kind != "imcc":
+            title = f"An ensemble of {len(inner.members_)} of {tried:,} kernel models"
+        print_table(title, [("", "left"), ("", "left")], list(shown_setting(card).items()))
+        figures = [(name, f"{value:.4f}") for name, value in card.metrics.items()]
+        print_table("How good it is", [("", "left"), ("", "right")], figures)
+        say(f"{card.model} on {card.data_name} ({card.n_rows:,} rows) written to {output}")
+
+
+def _folds(n_folds: int, seed: int) -> KFold:
+    from sklearn.model_selection import KFold
+
+    return KFold(n_folds, shuffle=True, random_state=seed)
+
+
+def _classifier(kind: str, metric: str, cv: KFold | None, seed: int) -> Any:
+    """Return an unfitted classifier."""
+    from imcc.estimators import IMCCClassifierCV, KernelEnsembleClassifier
+
+    if kind == "imcc":
+        return IMCCClassifierCV(
+            cv=cv or _folds(5, seed), scoring=list(METRICS), refit=metric, random_state=seed
+        )
+    return KernelEnsembleClassifier(scoring=metric, cv=cv or "loo", random_state=seed)
+
+
+class _Data:
+    """Training data: a table or a numeric data set."""
+
+    def __init__(
+        self,
+        inputs: tuple[str, ...],
+        reading: dict[str, Any],
+        columns: dict[str, Any],
+        scale: bool,
+        fill_missing: bool,
+    ) -> None:
+        from imcc.datasets import DataFormatError
+
+        self.is_table = are_tables(inputs, reading)
+        self.scale, self.fill_missing = scale, fill_missing
+        if self.is_table:
+            for option in changed_options("scale", "fill_missing"):
+                raise click.UsageError(
+                    f"{option} is for data sets of numbers: the columns of a table are always "
+                    "scaled, and their missing values filled in"
+                )
+            self.source = read_input(inputs, reading)
+            self.known = known_columns(self.source.table, reading, columns, need_labels=True)
+            self.schema = self.source.schema(self.known)
+            return
+        refuse_columns(columns)
+        self.dataset = load(inputs, reading)
+        if self.dataset.has_missing and not fill_missing:
+            raise DataFormatError(
+                "some values are missing; --fill-missing puts the mean of their column there",
+                self.dataset.source or self.dataset.name,
+            )
+
+    @property
+    def has_one_label(self) -> bool:
+        """Whether there is a single label."""
+        return (len(self.known.labels) if self.is_table else self.dataset.n_labels) == 1
+
+    def show(self, quiet: bool) -> None:
+        """Print what the columns of a table are."""
+        if self.is_table and not quiet:
+            title = f"{self.source.name}: {self.source.table.num_rows:,} rows"
+            print_schema(self.schema, title, self.known.drop)
+
+    def fit(
+        self, classifier: Any, calibrate: bool, criterion: str | None, cv: KFold, seed: int
+    ) -> Any:
+        """Return the fitted classifier with its preprocessing and wrappers."""
+        from imcc.estimators import MultilabelCalibrator, TunedThresholds
+
+        held_out = self.is_table and hasattr(classifier, "fit_held_out")
+        model = classifier if self.is_table else self._preprocessed(classifier)
+        model = MultilabelCalibrator(model, cv=cv) if calibrate else model
+        if criterion is not None and not held_out:
+            model = TunedThresholds(model, criterion=criterion, cv=cv)
+        if not self.is_table:
+            return model.fit(self.dataset.X, self.dataset.Y)
+        # With held-out scores, the table classifier has trees to add before the thresholds.
+        model = make_classifier(model, self.known, seed, criterion if held_out else None)
+        return fit_table(model, self.source, self.known)
+
+    def _preprocessed(self, classifier: Any) -> Any:
+        from sklearn.impute import SimpleImputer
+        from sklearn.pipeline import Pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        steps: list[tuple[str, Any]] = []
+        if self.fill_missing:
+            steps.append(("fill", SimpleImputer(keep_empty_features=True)))
+        if self.scale:
+            steps.append(("scale", StandardScaler(with_mean=not self.dataset.is_sparse)))
+        return Pipeline([*steps, ("imcc", classifier)]) if steps else classifier
+
+    def card(self, model: Any, metrics: dict[str, float]) -> ModelCard:
+        """Return the card of a model of these data."""
+        from imcc.persistence._card import make_card
+
+        if self.is_table:
+            from imcc.tables._load import table_card
+
+            return table_card(model, self.source, metrics)
+        return make_card(model, self.dataset, metrics=metrics)
+
+    def schema_dict(self) -> dict[str, Any]:
+        """Return the schema of a table, for JSON."""
+        return {"schema": self.schema.to_dict()} if self.is_table else {}
+
+
+def _of_thresholds(model: Any) -> dict[str, float]:
+    """Return how good thresholds are that were chosen, and those at 0; finite numbers only."""
+    from imcc._utils.wrappers import first_with
+    from imcc.estimators import TunedThresholds
+
+    tuned = first_with(model, "thresholds_")
+    if not isinstance(tuned, TunedThresholds):
+        return {}
+    name = f"{'held-out' if isinstance(tuned.cv, str) else 'cross-validated'} {tuned.criterion}"
+    figures = {
+        f"{name}, thresholds at 0": tuned.default_score_,
+        f"{name}, thresholds chosen": tuned.best_score_,
+    }
+    # The score is NaN if no label has enough rows.
+    return {key: value for key, value in figures.items() if isfinite(value)}
+
+
+def _result(card: ModelCard, model: Any, output: str) -> dict[str, Any]:
+    from imcc._utils.plain import to_plain
+    from imcc._utils.wrappers import first_with
+
+    about = card.to_dict()
+    del about["columns"]
+    tuned = first_with(model, "thresholds_")
+    chosen = None if tuned is None else tuned.thresholds_
+    return to_plain({"file": output, **about, "thresholds": chosen})

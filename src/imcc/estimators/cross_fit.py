@@ -1,0 +1,321 @@
+"""Cross-fitted scores of any classifier, and what is fitted to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import MetaEstimatorMixin, clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils.validation import _num_samples, check_is_fitted
+
+from imcc._math.search.folds import Fold, check_each_once, make_folds, renumbered
+from imcc._utils.errors import InvalidArgumentError, InvalidTypeError
+from imcc._utils.progress import part
+from imcc._utils.validation import (
+    Target,
+    check_choice,
+    check_sample_weight,
+    encode_target,
+    label_sets,
+)
+from imcc._utils.wrappers import best_setting, fit_with
+
+#: The default threshold of a label, by the method that scores it.
+DEFAULT_THRESHOLDS = {"decision_function": 0.0, "predict_proba": 0.5}
+
+
+def scoring_method(estimator: Any) -> str:
+    """Return the name of the method that scores labels.
+
+    Parameters
+    ----------
+    estimator : classifier
+
+    Returns
+    -------
+    {"decision_function", "predict_proba"}
+        The first of the two that the classifier has.
+
+    Raises
+    ------
+    TypeError
+        If the classifier has neither.
+    """
+    for method in DEFAULT_THRESHOLDS:
+        if hasattr(estimator, method):
+            return method
+    raise InvalidTypeError(
+        "estimator",
+        f"must have scores of labels: {type(estimator).__name__} has neither decision_function nor "
+        "predict_proba",
+    )
+
+
+def label_scores(estimator: Any, X: Any, n_labels: int) -> np.ndarray:
+    """Return the scores of a fitted classifier as a matrix with one column per label.
+
+    Parameters
+    ----------
+    estimator : fitted classifier
+        Of imcc, or any multi-label or binary classifier of scikit-learn.  The scores are those of
+        ``decision_function`` or, without one, the probabilities of ``predict_proba``, in any of the
+        shapes that scikit-learn uses.
+    X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+        Rows to score.
+    n_labels : int
+        Number of labels; 1 for a target of two classes, of which the second one is scored.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_labels)
+        Score of each label.
+
+    See Also
+    --------
+    cross_fit_scores : Scores of held-out rows.
+    """
+    return _as_matrix(estimator, getattr(estimator, scoring_method(estimator))(X), n_labels)
+
+
+def label_probabilities(estimator: Any, X: Any, n_labels: int) -> np.ndarray:
+    """Return the probabilities of a fitted classifier as a matrix with one column per label.
+
+    Parameters
+    ----------
+    estimator : fitted classifier
+        Classifier with ``predict_proba``, in any of the shapes that scikit-learn uses.
+    X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+        Rows to predict.
+    n_labels : int
+        Number of labels; 1 for a target of two classes, for the probability of the second one.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_labels)
+        Probability of each label.
+    """
+    return _as_matrix(estimator, estimator.predict_proba(X), n_labels)
+
+
+def _as_matrix(estimator: Any, found: Any, n_labels: int) -> np.ndarray:
+    if isinstance(found, list):  # one array per label
+        classes = estimator.classes_
+        scores = np.column_stack([_of_label(p, c) for p, c in zip(found, classes, strict=True)])
+    else:
+        scores = np.asarray(found)
+        scores = scores[:, np.newaxis] if scores.ndim == 1 else scores
+    if n_labels == 1 and scores.shape[1] == 2:  # the probabilities of both classes
+        scores = scores[:, 1:]
+    if scores.shape[1] != n_labels:
+        raise ValueError(
+            f"{type(estimator).__name__} gives {scores.shape[1]} scores per row for {n_labels} "
+            "label(s): a class may be missing from its training rows"
+        )
+    return scores
+
+
+def _of_label(probabilities: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Return the probability of a label, even if it was constant in the training rows."""
+    if probabilities.ndim == 1:
+        return probabilities
+    if probabilities.shape[1] == 2:
+        return probabilities[:, 1]
+    return np.full(len(probabilities), float(np.ravel(classes)[0] == 1))
+
+
+def cross_fit_scores(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    cv: Any = 5,
+    groups: Any = None,
+    sample_weight: Any = None,
+    n_jobs: int | None = None,
+) -> np.ndarray:
+    """Score each row with a model that was fitted without it.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Cloned for each fold.  To use the setting that a search has selected, instead of searching
+        again in each fold, pass its ``best_estimator_``.
+    X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+        Rows to score.
+    y : array-like of shape (n_samples, n_labels) or (n_samples,)
+        Labels in one of the forms that ``fit`` of the estimator accepts.
+    cv : int, splitter or iterable of (train, test), default=5
+        As for :class:`imcc.IMCCClassifierCV`.  Each row must be held out exactly once.
+    groups : array-like of shape (n_samples,), default=None
+        Group of each row, as for :meth:`imcc.IMCCClassifierCV.fit`; also passed to the estimator if
+        it holds out rows itself.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Row weights, passed to ``fit`` of the estimator.
+    n_jobs : int or None, default=None
+        Number of folds to compute in parallel, through joblib.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_labels)
+        Scores, as :func:`label_scores` returns them.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from imcc import IMCCClassifier
+    >>> from imcc.estimators import cross_fit_scores
+    >>> X, Y = make_multilabel_classification(60, n_classes=3, random_state=0)
+    >>> cross_fit_scores(IMCCClassifier(n_clusters=4, random_state=0), X, Y, cv=3).shape
+    (60, 3)
+    """
+    X, y = indexable(X, y)
+    target = encode_target(y, _num_samples(X), "cross_fit_scores", unknown=True)
+    if label_sets(y) is not None:
+        y = (target.signs > 0).astype(np.int64)
+    folds = make_folds(cv, X, target, groups)
+    n_rows, n_labels = target.signs.shape
+    check_each_once(folds, n_rows)
+    found = Parallel(n_jobs=n_jobs)(
+        delayed(_held_out)(
+            clone(estimator), X, y, fold, n_labels, sample_weight, groups, (i, len(folds))
+        )
+        for i, fold in enumerate(folds)
+    )
+    scores = np.empty((n_rows, n_labels))
+    for fold, of_fold in zip(folds, found, strict=True):
+        scores[fold.test] = of_fold
+    return scores
+
+
+def _held_out(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    fold: Fold,
+    n_labels: int,
+    sample_weight: Any,
+    groups: Any,
+    number: tuple[int, int],
+) -> np.ndarray:
+    i, n_folds = number
+    with part(i, [1.0] * n_folds, f"fold {i + 1} of {n_folds}"):
+        fit_with(
+            estimator,
+            _safe_indexing(X, fold.train),
+            _safe_indexing(y, fold.train),
+            sample_weight=_part(sample_weight, fold.train),
+            groups=_part(groups, fold.train),
+        )
+        return label_scores(estimator, _safe_indexing(X, fold.test), n_labels)
+
+
+def _part(values: Any, rows: np.ndarray) -> Any:
+    return None if values is None else _safe_indexing(values, rows)
+
+
+def _searches(estimator: Any) -> bool:
+    """Whether an unfitted classifier, or one inside of it, is a search."""
+    while estimator is not None and not hasattr(estimator, "refit"):
+        is_pipeline = isinstance(estimator, Pipeline)
+        estimator = estimator[-1] if is_pipeline else getattr(estimator, "estimator", None)
+    return estimator is not None
+
+
+class CrossFitMixin(MetaEstimatorMixin):
+    """Mixin for classifiers around another classifier that are fitted to its held-out scores.
+
+    Subclasses have the parameters ``estimator``, ``cv`` and ``n_jobs``.
+    """
+
+    _uses_groups = True
+    #: The words that ``cv`` may be.
+    _cv_words: tuple[str, ...] = ("prefit",)
+    #: Whether the target may have more than two classes.
+    _multiclass = True
+
+    def _fit_estimator(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any
+    ) -> tuple[Target, np.ndarray, np.ndarray | None]:
+        """Fit the classifier to all rows, and score each row by one that was fitted without it.
+
+        Rows of weight zero are removed, and sets of labels are converted to an indicator matrix, so
+        that folds in which a label does not occur have a column for it.
+
+        Returns
+        -------
+        target : Target
+        scores : ndarray of shape (n_samples, n_labels)
+        sample_weight : ndarray of shape (n_samples,) or None
+        """
+        cv, name, n_rows = self.cv, type(self).__name__, _num_samples(X)
+        word = check_choice("cv", cv, self._cv_words) if isinstance(cv, str) else ""
+        if groups is not None and word == "prefit":
+            raise InvalidArgumentError(
+                "groups", "would have no effect with cv='prefit', which holds out no rows: omit it"
+            )
+        target = encode_target(y, n_rows, name, unknown=True)
+        if target.kind == "multiclass" and not self._multiclass:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is multiclass: "
+                "with more than two classes, the class with the highest score is predicted "
+                "without thresholds; pass an indicator matrix or a vector of two classes"
+            )
+        weights = check_sample_weight(sample_weight, n_rows)
+        if weights is not None and not weights.all():
+            kept = np.flatnonzero(weights)
+            X, y = (_safe_indexing(part, kept) for part in indexable(X, y))
+            groups = _part(groups, kept)
+            target = encode_target(y, len(kept), name, unknown=True)
+            weights, cv = weights[kept], renumbered(cv, kept, n_rows)
+        if label_sets(y) is not None:
+            y = (target.signs > 0).astype(np.int64)
+        given = {"sample_weight": weights, "groups": groups}
+        if word == "prefit":
+            check_is_fitted(self.estimator)
+            _check_classes(self.estimator, target)
+            self.estimator_ = self.estimator
+            scores = label_scores(self.estimator_, X, target.signs.shape[1])
+        elif word == "held_out":
+            if not hasattr(self.estimator, "fit_held_out"):
+                raise InvalidArgumentError(
+                    "cv",
+                    f"'held_out' needs a classifier with fit_held_out, which "
+                    f"{type(self.estimator).__name__} does not have: pass a number of folds",
+                )
+            self.estimator_ = clone(self.estimator)
+            given = {name: value for name, value in given.items() if value is not None}
+            scores = self.estimator_.fit_held_out(X, y, **given)
+        else:
+            # A fold takes about as long as the first fit, but the best setting of a search does
+            # not.
+            shares = (8.0, 1.0) if _searches(self.estimator) else (1.0, 4.0)
+            with part(0, shares):
+                self.estimator_ = fit_with(clone(self.estimator), X, y, **given)
+            best = best_setting(self.estimator_)
+            with part(1, shares, "scoring held-out folds"):
+                scores = cross_fit_scores(best, X, y, cv=cv, n_jobs=self.n_jobs, **given)
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        return target, scores, weights
+
+    # Parameters of subclasses.
+    estimator: Any
+    cv: Any
+    n_jobs: int | None
+
+
+def _check_classes(fitted: Any, target: Target) -> None:
+    """Raise an error if a 1-D target for cv="prefit" has other classes than the model."""
+    if target.kind == "multilabel":
+        return
+    known = np.ravel(fitted.classes_)
+    if not np.array_equal(known, target.classes):
+        raise ValueError(
+            f"y must have the classes that the model was trained with: the model has "
+            f"{known.tolist()}, y has {target.classes.tolist()}"
+        )

@@ -1,0 +1,375 @@
+r"""The virtual examples of a fitted model, and the label correlations that they represent.
+
+Section 3.1 of the paper argues that the soft labels of a virtual example represent *local* label
+correlations: labels that are both frequent in a cluster occur together there, and a label that is
+rare where another one is frequent is evidence against it.  The represented part of the correlations
+can be computed exactly.  With n_j the number of rows of cluster j, and s_ja the fraction of them
+that have label a, the covariance of two labels over the rows is the sum of two parts::
+
+    cov(a, b)  =  sum_j n_j/n (s_ja - p_a) (s_jb - p_b)   +   mean over rows of the covariance
+                                                              within their cluster
+
+The first part is a function of the virtual examples alone: they *carry* it.  The second part is
+lost by averaging over the clusters.  Divided by the labels' standard deviations, the two parts add
+up to the correlation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import pairwise_distances
+
+from imcc._utils.validation import Features, check_count
+from imcc.inspection._results import Result, as_frame
+from imcc.inspection._unwrap import Unwrapped, unwrap
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster of training rows and its virtual example.
+
+    Attributes
+    ----------
+    index : int
+        Row in ``cluster_centers_``.
+    clustering : int
+        Index of the clustering that it belongs to.
+    size : int or float
+        Number of rows in the cluster; their total weight if the model was fitted with sample
+        weights.
+    shares : ndarray of shape (n_labels,)
+        Fraction of these rows that have each label.
+    soft_labels : ndarray of shape (n_labels,)
+        Soft labels of the virtual example, ``2 * shares - 1``.
+    nearest : tuple of (int, float)
+        The training rows nearest to the centre, nearest first, as pairs of row index and Euclidean
+        distance.  Empty if the training rows are not known.
+    """
+
+    index: int
+    clustering: int
+    size: float
+    shares: np.ndarray
+    soft_labels: np.ndarray
+    nearest: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True, repr=False)
+class LabelCorrelations(Result):
+    """Correlations of the labels, and the part of them that the virtual examples carry.
+
+    Attributes
+    ----------
+    label_names : tuple of str
+        Names of the labels.
+    carried : ndarray of shape (n_labels, n_labels)
+        The part between clusters.  The diagonal is the fraction of each label's variance that is
+        between clusters.  NaN for labels that no row or every row has.
+    total : ndarray of shape (n_labels, n_labels) or None
+        Correlations of the training labels; None if the training labels are not known.
+    share : float
+        The least-squares slope of ``carried`` on ``total`` over all pairs of labels: 1 if the
+        correlations are carried completely; NaN if the training labels are not known or no pair is
+        correlated.
+    by_chance : float
+        Expected ``share`` of the same number of random clusters, (clusters - 1) / (rows - 1).
+    """
+
+    label_names: tuple[str, ...]
+    carried: np.ndarray
+    total: np.ndarray | None
+    share: float
+    by_chance: float
+
+    def strongest(self, count: int) -> list[tuple[str, str, float, float]]:
+        """Return the most correlated pairs of labels.
+
+        Parameters
+        ----------
+        count : int
+            Maximum number of pairs.
+
+        Returns
+        -------
+        list of (str, str, float, float)
+            The two names, the total correlation (NaN if not known) and the carried part.
+        """
+        rows, columns = np.triu_indices(len(self.label_names), 1)
+        by = self.carried if self.total is None else self.total
+        size = np.nan_to_num(np.abs(by[rows, columns]), nan=-1.0)
+        order = np.argsort(-size, kind="stable")[:count]
+        total = np.full_like(self.carried, np.nan) if self.total is None else self.total
+        return [
+            (
+                self.label_names[rows[k]],
+                self.label_names[columns[k]],
+                float(total[rows[k], columns[k]]),
+                float(self.carried[rows[k], columns[k]]),
+            )
+            for k in order
+            if size[k] >= 0
+        ]
+
+    def _title(self) -> str:
+        title = f"LabelCorrelations of {len(self.label_names):,} labels"
+        if self.total is not None:
+            title += f", of which the virtual examples carry {self.share:.0%}"
+        return f"{title}; strongest first:"
+
+    def _table(self) -> dict[str, list[Any]]:
+        count = len(self.label_names)
+        pairs = self.strongest(count * (count - 1) // 2)
+        names = ("first", "second", "total", "carried")
+        return {name: [pair[k] for pair in pairs] for k, name in enumerate(names)}
+
+
+@dataclass(frozen=True, repr=False)
+class Inspection(Result):
+    """The virtual examples and settings of a fitted model.
+
+    Attributes
+    ----------
+    facts : dict
+        Kernel, width, alpha, beta, gamma, and the numbers of rows, features, labels, clusters
+        and clusterings.
+    label_names : tuple of str
+        Names of the labels.
+    thresholds : ndarray of shape (n_labels,)
+        A label is predicted if its score is at least this value.
+    clusters : tuple of Cluster
+        One entry per virtual example.
+    assignment : ndarray of shape (n_samples, n_clusterings)
+        Cluster of each training row, per clustering.
+    correlations : LabelCorrelations
+        Label correlations that the virtual examples represent.
+    """
+
+    facts: dict[str, Any]
+    label_names: tuple[str, ...]
+    thresholds: np.ndarray
+    clusters: tuple[Cluster, ...]
+    assignment: np.ndarray
+    correlations: LabelCorrelations
+
+    def largest(self, count: int) -> list[Cluster]:
+        """Return the largest clusters.
+
+        Parameters
+        ----------
+        count : int
+            Maximum number of clusters.
+
+        Returns
+        -------
+        list of Cluster
+        """
+        check_count("count", count)
+        return sorted(self.clusters, key=lambda cluster: (-cluster.size, cluster.index))[:count]
+
+    def _title(self) -> str:
+        return (
+            f"Inspection of a model of {len(self.assignment):,} rows and {len(self.label_names):,} "
+            f"labels, {len(self.clusters):,} clusters; the largest and their most frequent labels:"
+        )
+
+    def _table(self) -> dict[str, list[Any]]:
+        largest = self.largest(len(self.clusters))
+        return {
+            "cluster": [str(cluster.index) for cluster in largest],
+            "rows": [cluster.size for cluster in largest],
+            "labels": [self.frequent_labels(cluster, 3) for cluster in largest],
+        }
+
+    def frequent_labels(self, cluster: Cluster, count: int) -> str:
+        """Return the most frequent labels of a cluster and their shares, as text."""
+        order = np.argsort(-cluster.shares, kind="stable")[:count]
+        present = [j for j in order if cluster.shares[j] > 0]
+        text = ", ".join(f"{self.label_names[j]} {cluster.shares[j]:.0%}" for j in present)
+        return text or "no label"
+
+    def to_frame(self) -> Any:
+        """Return a data frame with one row per cluster and one column per label.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Fraction of the rows of a cluster that have the label, indexed by ``clustering``,
+            ``cluster`` and ``size``.
+        """
+        index: dict[str, list[Any]] = {
+            "clustering": [cluster.clustering for cluster in self.clusters],
+            "cluster": [cluster.index for cluster in self.clusters],
+            "size": [cluster.size for cluster in self.clusters],
+        }
+        shares = np.array([cluster.shares for cluster in self.clusters])
+        return as_frame(shares, index, list(self.label_names))
+
+
+def inspect_model(
+    model: Any,
+    X: Any = None,
+    Y: Any = None,
+    *,
+    label_names: Sequence[str] | None = None,
+    n_nearest: int = 3,
+) -> Inspection:
+    """Return the virtual examples of a fitted model, with the label correlations that they carry.
+
+    Parameters
+    ----------
+    model : IMCCClassifier, IMCCClassifierCV, TunedThresholds, a search or a pipeline
+        A fitted model that is or contains an IMCCClassifier.
+    X : array-like, data frame or sparse matrix of shape (n_samples, n_features), default=None
+        The training rows, as passed to ``fit``.  A kernel model stores them; for a linear model
+        they are needed for the nearest rows.
+    Y : array-like of shape (n_samples, n_labels), default=None
+        The training labels, for their correlations.
+    label_names : sequence of str, default=None
+        Names of the labels; by default those stored by the model.
+    n_nearest : int, default=3
+        Number of nearest training rows per centre.
+
+    Returns
+    -------
+    Inspection
+        With ``clusters`` (``index``, ``size``, ``shares`` of the labels, ``soft_labels`` and the
+        ``nearest`` rows of each), ``largest(count)``, ``correlations`` (``total``, ``carried``,
+        ``share``, ``by_chance`` and ``strongest(count)``), ``thresholds`` and ``facts`` such as the
+        kernel; ``to_frame()`` and ``to_dict()``.
+
+    Raises
+    ------
+    ValueError
+        If X or Y are not the training data of the model.
+
+    See Also
+    --------
+    draw_clusters, draw_correlations : Plot the result.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from imcc import IMCCClassifier
+    >>> from imcc.inspection import inspect_model
+    >>> X, Y = make_multilabel_classification(100, n_classes=3, random_state=0)
+    >>> found = inspect_model(IMCCClassifier(n_clusters=4, random_state=0).fit(X, Y), Y=Y)
+    >>> len(found.clusters), sum(cluster.size for cluster in found.clusters)
+    (4, 100)
+    >>> found.clusters[0].shares.shape, len(found.clusters[0].nearest)
+    ((3,), 3)
+    >>> found.correlations.share < 1
+    True
+    """
+    check_count("n_nearest", n_nearest)
+    inside = unwrap(model)
+    names = inside.names_of_labels(label_names)
+    rows = inside.training_rows(X)
+    together = None
+    if Y is not None:
+        on = (inside.training_signs(Y) > 0).astype(np.float64)
+        together = on.T @ on
+    clf = inside.classifier
+    n_clusterings = inside.assignment.shape[1]
+    nearest = _nearest(rows, clf.cluster_centers_, n_nearest)
+    owners = np.zeros(len(clf.cluster_sizes_), dtype=int)
+    for k, column in enumerate(inside.assignment.T):
+        owners[column] = k
+    clusters = tuple(
+        Cluster(
+            index=j,
+            clustering=int(owners[j]),
+            size=clf.cluster_sizes_[j].item(),
+            shares=(clf.soft_labels_[j] + 1) / 2,
+            soft_labels=clf.soft_labels_[j],
+            nearest=nearest[j],
+        )
+        for j in range(len(owners))
+    )
+    return Inspection(
+        facts=_facts(inside),
+        label_names=names,
+        thresholds=inside.thresholds,
+        clusters=clusters,
+        assignment=inside.assignment,
+        correlations=label_correlations(
+            names, clf.soft_labels_, clf.cluster_sizes_.astype(float), n_clusterings, together
+        ),
+    )
+
+
+def _facts(inside: Unwrapped) -> dict[str, Any]:
+    clf = inside.classifier
+    kernel = clf.kernel if isinstance(clf.kernel, str) else getattr(clf.kernel, "__name__", "own")
+    return {
+        "kernel": kernel,
+        "width": None if clf.width_ is None else float(clf.width_),
+        "alpha": float(clf.alpha),
+        "beta": float(clf.beta),
+        "gamma": float(clf.gamma),
+        "rows": inside.n_rows,
+        "features": int(clf.n_features_in_),
+        "labels": int(clf.soft_labels_.shape[1]),
+        "clusters": len(clf.cluster_sizes_),
+        "clusterings": int(inside.assignment.shape[1]),
+    }
+
+
+def label_correlations(
+    label_names: tuple[str, ...],
+    soft_labels: np.ndarray,
+    sizes: np.ndarray,
+    n_clusterings: int,
+    together: np.ndarray | None,
+) -> LabelCorrelations:
+    """Split the correlations of the labels into the parts between and within clusters.
+
+    Parameters
+    ----------
+    label_names : tuple of str
+    soft_labels : ndarray of shape (n_clusters, n_labels)
+    sizes : ndarray of shape (n_clusters,)
+    n_clusterings : int
+        If there are several clusterings, the carried part is their mean.
+    together : ndarray of shape (n_labels, n_labels) or None
+        Number of training rows that have both labels.
+    """
+    weights = sizes / sizes.sum()
+    n_rows = sizes.sum() / n_clusterings
+    shares = (soft_labels + 1) / 2
+    # From the counts, if known: they are exact for constant labels.
+    p = weights @ shares if together is None else np.diag(together) / n_rows
+    deviations = np.sqrt(np.maximum(p * (1 - p), 0.0))
+    # The frequency of a constant label is 0 or 1 up to rounding.
+    deviations[deviations < 1e-7] = np.nan
+    units = np.outer(deviations, deviations)
+    moved = shares - p
+    carried = (moved.T * weights) @ moved / units
+    total = None
+    if together is not None:
+        total = (together / n_rows - np.outer(p, p)) / units
+    by_chance = (len(sizes) / n_clusterings - 1) / max(n_rows - 1, 1)
+    share = float("nan")
+    if total is not None:
+        upper = np.triu_indices(len(label_names), 1)
+        known = ~np.isnan(total[upper])
+        of_total, of_carried = total[upper][known], carried[upper][known]
+        if of_total.any():
+            share = float(of_total @ of_carried / (of_total @ of_total))
+    return LabelCorrelations(label_names, carried, total, share, float(by_chance))
+
+
+def _nearest(
+    rows: Features | None, centers: np.ndarray, count: int
+) -> list[tuple[tuple[int, float], ...]]:
+    if rows is None:
+        return [()] * len(centers)
+    distances = pairwise_distances(centers, rows)
+    count = min(count, rows.shape[0])
+    order = np.argsort(distances, axis=1, kind="stable")[:, :count]
+    return [
+        tuple((int(i), float(distances[j, i])) for i in closest) for j, closest in enumerate(order)
+    ]

@@ -1,0 +1,340 @@
+"""Tables as arrays of numbers: a data set, or the features of a model that was fitted to arrays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from imcc._utils.cells import MISSING
+from imcc._utils.errors import Message, given
+from imcc.datasets import Dataset
+from imcc.datasets._coding import Coding
+from imcc.datasets._encode import choose_labels, encode_features
+from imcc.datasets._files import MAX_CELLS, Source
+from imcc.datasets._match import encode_as_before, match_columns
+from imcc.datasets._table import Attribute, Table
+from imcc.tables._columns import (
+    are_percentages,
+    arrow,
+    as_table,
+    clean_text,
+    compute,
+    find_decimal,
+    is_text,
+    looks_numeric,
+    plain_column,
+    to_flags,
+    with_points,
+)
+from imcc.tables._load import TableSource, known_columns, open_tables
+from imcc.tables._schema import Column, TableError, refuse_thousands
+from imcc.tables._toml import KnownColumns, read_schema
+from imcc.tables._typed import typed_column, words_and_codes
+
+# Kinds of columns that are not features of an array.
+_NOT_NUMBERS = ("text", "date", "id")
+
+
+def read_dataset(
+    path: Source | Sequence[Source],
+    labels: int | Sequence[str] | None = None,
+    *,
+    label_prefix: str | None = None,
+    tags: str | None = None,
+    schema: str | os.PathLike[str] | None = None,
+    kinds: Mapping[str, str] | None = None,
+    drop: Sequence[str] = (),
+    delimiter: str | None = None,
+    header: bool = True,
+    encoding: str | None = None,
+    max_bytes: int | None = None,
+    member: str | None = None,
+    name: str | None = None,
+) -> Dataset:
+    r"""Read a table whose columns are numbers, yes/no or categories as a data set.
+
+    Parameters
+    ----------
+    path : path or list of paths
+        CSV, TSV or Parquet files or spreadsheets, as for :func:`read_table`.
+    labels, label_prefix, tags, kinds, drop
+        As for :func:`to_dataset`.
+    schema : path-like, default=None
+        Schema file, as written by :func:`write_schema`.
+    delimiter, header, encoding, max_bytes, member
+        As for :func:`read_table`.
+    name : str, default=None
+        Name of the data set; None uses that of the file.
+
+    Returns
+    -------
+    imcc.datasets.Dataset
+        The data.
+
+    Raises
+    ------
+    imcc.datasets.DataFormatError
+        If the file is invalid, or has a column of text, dates or ids; with the file and the line.
+
+    See Also
+    --------
+    TableClassifier : Also uses text and dates, and replaces missing values.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = pathlib.Path(folder.name, "films.csv")
+    >>> _ = file.write_text("year,black_and_white,is_drama,is_comedy\n1942,yes,1,0\n1994,no,1,1\n")
+    >>> films = read_dataset(file, label_prefix="is_")
+    >>> films.feature_names, films.label_names
+    (('year', 'black_and_white'), ('is_drama', 'is_comedy'))
+    >>> films.X
+    array([[1.942e+03, 1.000e+00],
+           [1.994e+03, 0.000e+00]])
+    >>> folder.cleanup()
+    """
+    from_schema = KnownColumns() if schema is None else read_schema(schema)
+    reading: dict[str, Any] = {
+        "delimiter": delimiter,
+        "header": header,
+        "encoding": encoding,
+        "max_bytes": max_bytes,
+        "member": member,
+    }
+    source = open_tables(path, **{**reading, **from_schema.reading})
+    known = known_columns(
+        source.table.column_names,
+        source.path,
+        schema=from_schema,
+        labels=labels,
+        label_prefix=label_prefix,
+        tags=tags,
+        kinds=kinds,
+        drop=drop,
+    )
+    return _dataset(source, known, name or source.name)
+
+
+def to_dataset(
+    frame: Any,
+    labels: int | Sequence[str] | None = None,
+    *,
+    label_prefix: str | None = None,
+    tags: str | None = None,
+    kinds: Mapping[str, str] | None = None,
+    drop: Sequence[str] = (),
+    missing_words: Collection[str] = (),
+    name: str = "table",
+) -> Dataset:
+    """Convert a table whose columns are numbers, yes/no or categories to a data set.
+
+    Numbers stay as they are, yes/no becomes 1 and 0, and missing values are NaN.  A category of two
+    values becomes 0 and 1, in alphabetical order, and one of more values an indicator per value.
+
+    Parameters
+    ----------
+    frame : pandas or polars data frame, pyarrow table, or mapping of names to columns
+        The table.
+    labels : list of str or int, default=None
+        Label columns of 0 and 1; or their number, where a positive number means the first columns
+        and a negative one the last columns.
+    label_prefix : str, default=None
+        Prefix of the names of the label columns, instead of ``labels``.
+    tags : str, default=None
+        Column that lists the labels of each row, instead of ``labels``.
+    kinds : mapping of str to str, default=None
+        Kinds that override the inferred ones, as for :func:`infer_schema`.
+    drop : sequence of str, default=()
+        Columns that are not used.
+    missing_words : collection of str, default=()
+        Further words for a missing value.
+    name : str, default="table"
+        Name of the data set.
+
+    Returns
+    -------
+    imcc.datasets.Dataset
+        The data.
+
+    Raises
+    ------
+    TableError
+        If a column is text, a date or an id, or a value is invalid.
+
+    See Also
+    --------
+    read_dataset : Reads a file.
+    TableClassifier : Also uses text and dates, and replaces missing values.
+
+    Examples
+    --------
+    >>> table = {"size": [1.5, 2.5], "colour": ["red", "blue"], "cat": [1, 0]}
+    >>> pets = to_dataset(table, ["cat"])
+    >>> pets.feature_names, pets.X.tolist()
+    (('size', 'colour'), [[1.5, 1.0], [2.5, 0.0]])
+    """
+    source = TableSource([], as_table(frame), [0])
+    known = known_columns(
+        source.table.column_names,
+        name,
+        labels=labels,
+        label_prefix=label_prefix,
+        tags=tags,
+        kinds=kinds,
+        drop=drop,
+        missing_words=missing_words,
+    )
+    return _dataset(source, known, name)
+
+
+def _dataset(source: TableSource, known: KnownColumns, name: str) -> Dataset:
+    if not known.label_columns:
+        # With the columns of a file, for the message.
+        choose_labels(source.table.column_names, None, None, source.path or name)
+    schema = source.schema(known)
+    Y, label_names = source.labels(known)
+    with source.located():
+        columns = [column for column in schema if column.kind != "label"]
+        _refuse_kinds(columns)
+        missing = schema.missing_words
+        table = _columns(
+            [_column(column, source.table[column.name], missing) for column in columns],
+            source.path or name,
+            max((file.limits.max_cells for file in source.files), default=MAX_CELLS),
+        )
+        X, feature_names, coding = encode_features(table, range(len(columns)))
+    if known.drop:
+        coding = coding or Coding()
+        coding = replace(coding, left_out=(*coding.left_out, *known.drop))
+    return Dataset(
+        X, Y, tuple(feature_names), tuple(label_names), name, source=source.path, coding=coding
+    )
+
+
+def _refuse_kinds(columns: Sequence[Column]) -> None:
+    wrong = {column.name: column.kind for column in columns if column.kind in _NOT_NUMBERS}
+    if wrong:
+        shown = ", ".join(f"{name!r} ({kind})" for name, kind in wrong.items())
+        raise TableError(
+            Message(
+                f"these columns cannot become numbers of an array: {shown}; leave them out with ",
+                given("drop", list(wrong)),
+                ", state another kind with ",
+                given("kinds", {next(iter(wrong)): "category"}),
+                ", or use imcc.tables.TableClassifier, which encodes them",
+            )
+        )
+
+
+class _Columns(Table):
+    """Columns of a table file, whose lines are looked up when an error names a row."""
+
+    def error(self, reason: str, row: int | None = None) -> Exception:  # type: ignore[override]
+        return TableError(reason, row)
+
+
+def _columns(
+    columns: Sequence[tuple[Attribute, np.ndarray]], path: str, max_cells: int
+) -> _Columns:
+    attributes, values = zip(*columns, strict=True)
+    matrix = np.column_stack(values)
+    return _Columns(attributes, matrix, np.empty(0, int), [path], max_cells=max_cells)
+
+
+def _column(column: Column, values: Any, missing: Collection[str]) -> tuple[Attribute, np.ndarray]:
+    """Return a column that is not text, a date or an id as numbers, or as codes of its words."""
+    values = plain_column(column.name, values)
+    if is_text(values):
+        values, _ = clean_text(values, missing)
+    if column.kind == "constant":
+        column = replace(column, kind=_kind_of_constant(values))
+    if column.kind != "category":
+        (numbers,) = typed_column(column, values).values()
+        return Attribute(column.name), numbers
+    return _words(column.name, values)
+
+
+def _kind_of_constant(values: Any) -> str:
+    """Return what the value of a column is that is the same in every row."""
+    types, present = arrow().types, values.drop_null()
+    if is_text(values) and len(present):
+        if compute().all(looks_numeric(present)).as_py():
+            return "number"
+        return "category" if to_flags(present)[1].any() else "yes/no"
+    if types.is_boolean(values.type):
+        return "yes/no"
+    return "category" if types.is_temporal(values.type) else "number"
+
+
+def _words(name: str, values: Any) -> tuple[Attribute, np.ndarray]:
+    words, codes = words_and_codes(values)
+    order = sorted(range(len(words)), key=words.__getitem__)
+    positions = np.full(len(words) + 1, np.nan)
+    positions[order] = np.arange(len(words))
+    return Attribute(name, "nominal", tuple(words[i] for i in order)), positions[codes]
+
+
+def match_table(
+    path: Source | Sequence[Source],
+    feature_names: Sequence[str],
+    label_names: Sequence[str],
+    coding: Coding,
+    *,
+    with_labels: bool,
+    ignore_extra: bool,
+    **reading: Any,
+) -> tuple[Any, np.ndarray | None]:
+    """Read rows for a model that was fitted to arrays; columns are matched to features by name.
+
+    Columns that had words in the training data are read as words, and others as numbers or yes/no;
+    see :func:`imcc.datasets._match.read_matching`.
+    """
+    source = open_tables(path, **reading)
+    names = source.table.column_names
+    places = match_columns(names, feature_names, label_names, coding, ignore_extra, source.path)
+    known: dict[str, set[str]] = {column: set(code) for column, code in coding.codes.items()}
+    for column, word in coding.indicators.values():
+        known.setdefault(column, set()).add(word)
+    distinct = list(dict.fromkeys(places))
+    with source.located():
+        table = _columns(
+            [_as_before(names[j], source.table[names[j]], known.get(names[j])) for j in distinct],
+            source.path,
+            MAX_CELLS,
+        )
+        X = encode_as_before(table, [distinct.index(j) for j in places], feature_names, coding)
+    if not with_labels:
+        return X, None
+    return X, source.label_columns(label_names)
+
+
+def _as_before(
+    name: str, values: Any, known: Collection[str] | None
+) -> tuple[Attribute, np.ndarray]:
+    """Return a column as words if some are known, and otherwise as numbers or yes/no."""
+    values = plain_column(name, values, dates=False)
+    if known is not None:
+        if is_text(values):
+            # A word of the training data, such as "none", is not a missing value.
+            values, _ = clean_text(values, MISSING - {word.lower() for word in known})
+        return _words(name, values)
+    column = Column(name, "number")
+    if is_text(values):
+        values, _ = clean_text(values)
+        flags, neither = to_flags(values)
+        if not neither.any():
+            return Attribute(name), flags
+        percent = are_percentages(values, 1.0)
+        written = with_points(values, ".", percent)
+        decimal = find_decimal(written, 1.0, stated=True)
+        if decimal == ",":
+            refuse_thousands(name, written)
+        column = replace(column, decimal=decimal, percent=percent)
+    elif arrow().types.is_boolean(values.type):
+        column = replace(column, kind="yes/no")
+    return Attribute(name), typed_column(column, values)[name]

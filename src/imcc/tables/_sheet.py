@@ -1,0 +1,166 @@
+"""Spreadsheets (.xlsx), read with openpyxl within limits on what they unpack to.
+
+A workbook is a zip archive of XML.  The sizes that the archive declares bound what can be unpacked;
+document types, with which a kilobyte of XML can become gigabytes, are refused; and the cells are
+counted while they are read, because a single cell can stand in row 1,048,576.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date, datetime
+from typing import IO, Any
+
+from imcc._utils.errors import given
+from imcc._utils.optional import require
+from imcc.datasets import DataFormatError
+from imcc.datasets._errors import listed
+from imcc.datasets._files import Content, open_member, unpack_limit
+from imcc.tables._columns import arrow
+
+_FORBIDDEN = (b"<!DOCTYPE", b"<!ENTITY")
+_BLOCK = 2**20
+
+
+def read_sheet(file: IO[bytes], limits: Content, sheet: str | None, header: bool) -> Any:
+    """Return a sheet of a workbook as a table.
+
+    Parameters
+    ----------
+    file : binary file
+        The workbook.
+    limits : Content
+        Its path and size on disk, from which the limits follow.
+    sheet : str or None
+        Name of the sheet; None if there is only one.
+    header : bool
+        Whether the first row has the column names.
+
+    Returns
+    -------
+    pyarrow.Table
+        Columns of numbers, booleans, dates or text.  A column with cells of several types is text,
+        as in a CSV file.  Rows without a value are left out.
+    """
+    openpyxl = require("openpyxl", "Reading spreadsheets (the extra imcc[tables])")
+    path = limits.path
+    with _damage_reported(path):
+        _check_archive(file, limits)
+        book = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
+        names = book.sheetnames
+        if sheet is None and len(names) != 1:
+            raise DataFormatError(
+                f"the workbook has the sheets {listed(names)}; select one with " + given("member"),
+                path,
+            )
+        if sheet is not None and sheet not in names:
+            raise DataFormatError(
+                f"the workbook has no sheet {sheet!r}; it has {listed(names)}", path
+            )
+        page = book[names[0] if sheet is None else sheet]
+        page.reset_dimensions()  # which the file only declares
+        rows = _rows(page, limits)
+    return _table(rows, header, path)
+
+
+@contextmanager
+def _damage_reported(path: str) -> Iterator[None]:
+    """Raise a DataFormatError instead of what openpyxl raises for damaged files."""
+    try:
+        yield
+    except (DataFormatError, ImportError):
+        raise
+    except Exception as error:  # of many kinds, from the parsers of openpyxl
+        raise DataFormatError(
+            f"this is not a spreadsheet in the format .xlsx, or it is damaged ({error})", path
+        ) from error
+
+
+def _check_archive(file: IO[bytes], limits: Content) -> None:
+    """Refuse an archive that unpacks to too much, or that has document types."""
+    allowed = unpack_limit(limits.size, limits.max_bytes)
+    with zipfile.ZipFile(file) as archive:
+        members = archive.infolist()
+        if sum(member.file_size for member in members) > allowed:
+            raise DataFormatError(
+                f"the unpacked workbook is larger than the limit of {allowed:,} bytes; if you "
+                "trust it, raise the limit with " + given("max_bytes"),
+                limits.path,
+            )
+        for member in members:
+            with open_member(archive, member, limits.path) as stream:
+                tail = b""
+                while block := stream.read(_BLOCK):
+                    # In UTF-16, which spreadsheet programs do not write, they would not be found.
+                    is_xml = member.filename.endswith((".xml", ".rels", ".vml"))
+                    if any(word in tail + block for word in _FORBIDDEN) or (
+                        is_xml and b"\0" in block
+                    ):
+                        raise ValueError("its XML has a document type")
+                    tail = block[-16:]
+    file.seek(0)
+
+
+def _rows(page: Any, limits: Content) -> list[tuple[Any, ...]]:
+    """Return the rows of a sheet that have a value, without empty cells at their ends."""
+    rows, n_cells = [], 0
+    for row in page.iter_rows(values_only=True):
+        n_cells += len(row) + 1
+        if n_cells > limits.max_cells:
+            raise DataFormatError(
+                f"the sheet has more than {limits.max_cells:,} cells, which is too many for a file "
+                "of this size",
+                limits.path,
+            )
+        width = len(row)
+        while width and row[width - 1] in (None, ""):
+            width -= 1
+        if width:
+            rows.append(row[:width])
+    return rows
+
+
+def _table(rows: list[tuple[Any, ...]], header: bool, path: str) -> Any:
+    if len(rows) <= int(header):
+        raise DataFormatError("the sheet has no rows", path)
+    width = max(map(len, rows))
+    first = rows[0] if header else ()
+    names = ["" if cell is None else str(cell).strip() for cell in first]
+    names = [names[i] if i < len(names) and names[i] else f"column{i}" for i in range(width)]
+    if len(set(names)) < width:
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise DataFormatError(f"columns have the same name: {twice}", path)
+    body = rows[int(header) :]
+    if width * len(body) > 2 * sum(map(len, body)) + 2**24:
+        raise DataFormatError("the rows of the sheet have very different lengths", path)
+    return arrow().table(
+        {
+            name: _column([row[j] if j < len(row) else None for row in body])
+            for j, name in enumerate(names)
+        }
+    )
+
+
+def _column(cells: list[Any]) -> Any:
+    """Return cells as an array: of their type if it is the same, otherwise as text."""
+    pa = arrow()
+    kinds = {type(cell) for cell in cells if cell is not None}
+    if kinds <= {int, float} or (len(kinds) == 1 and kinds <= {bool, str}):
+        try:
+            return pa.array(cells, pa.float64() if float in kinds else None)
+        except (pa.ArrowInvalid, OverflowError):  # an integer of more than 64 bits
+            return pa.array([None if cell is None else float(cell) for cell in cells])
+    if kinds <= {date, datetime}:
+        return pa.array(
+            [cell if cell is None else datetime(*cell.timetuple()[:6]) for cell in cells],
+            pa.timestamp("s"),
+        )
+    return pa.array([None if cell is None else _text(cell) for cell in cells], pa.string())
+
+
+def _text(cell: Any) -> str:
+    if isinstance(cell, float):
+        return f"{cell:.15g}"
+    return cell.isoformat() if hasattr(cell, "isoformat") else str(cell)
