@@ -27,7 +27,6 @@ CLASSES: dict[str, str] = {
     "MultilabelCalibrator": "imcc.estimators.calibrator:MultilabelCalibrator",
     "TableClassifier": "imcc.tables._classifier:TableClassifier",
     "TableEncoder": "imcc.tables._encoder:TableEncoder",
-    "TreeCorrectedClassifier": "imcc.tables._corrected:TreeCorrectedClassifier",
     "TunedThresholds": "imcc.estimators.thresholds:TunedThresholds",
 }
 
@@ -37,7 +36,7 @@ PARTS: dict[str, str] = {
     "Chi2Kernel": "imcc._math.kernels:Chi2Kernel",
     "EnsembleMember": "imcc._math.ensemble.model:Member",
     "EnsembleModel": "imcc._math.ensemble.model:EnsembleModel",
-    "EnsembleSetting": "imcc._math.ensemble.model:Setting",
+    "EnsembleSpace": "imcc._math.ensemble.views:Space",
     "EnsembleView": "imcc._math.ensemble.views:View",
     "FourierMap": "imcc._math.maps:FourierMap",
     "FourierModel": "imcc._math.models:FourierModel",
@@ -60,7 +59,7 @@ PARTS: dict[str, str] = {
     "Statistics": "imcc._math.statistics:Statistics",
     "Schema": "imcc.tables._schema:Schema",
     "SchemaColumn": "imcc.tables._schema:Column",
-    "BoostedTrees": "imcc.tables._trees:Trees",
+    "BoostedTrees": "imcc._math.ensemble.trees:Trees",
     "StreamPlan": "imcc._math.stream.passes:StreamPlan",
     "StreamState": "imcc._math.stream.fitting:StreamState",
     "StreamSums": "imcc._math.stream.passes:StreamSums",

@@ -309,8 +309,7 @@ def _print_members(members: list[dict[str, Any]], top: int) -> None:
         "kernel": ("kernel", "left"),
         "width_scale": ("width", "right"),
         "penalty": ("penalty", "right"),
-        "eta": ("coupling", "right"),
-        "n_clusters": ("virtual examples", "right"),
+        "coupling": ("coupling", "right"),
     }
     rows = [
         [f"{one[key]:.3g}" if side == "right" else one[key] for key, (_, side) in columns.items()]

@@ -139,8 +139,7 @@ def _value(word: str) -> Any:
 @click.option(
     "--folds",
     type=click.IntRange(min=2),
-    help="Number of folds of all cross-validations.  [default: 5, but leave-one-out to choose the "
-    "members of the ensemble]",
+    help="Number of folds of cross-validations; the ensemble leaves out single rows.  [default: 5]",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
 @click.option(
@@ -251,7 +250,7 @@ def _classifier(kind: str, metric: str, cv: KFold | None, seed: int) -> Any:
         return IMCCClassifierCV(
             cv=cv or _folds(5, seed), scoring=list(METRICS), refit=metric, random_state=seed
         )
-    return KernelEnsembleClassifier(scoring=metric, cv=cv or "loo", random_state=seed)
+    return KernelEnsembleClassifier(scoring=metric, random_state=seed)
 
 
 class _Data:

@@ -1,12 +1,12 @@
 """The members of a :class:`imcc.KernelEnsembleClassifier` and the parts of its scores.
 
 The score of a label is the mean log-odds of the members, ``sum_m w_m (s_m f_m(x) + o_m)``, with
-weights w, calibration slopes s and offsets o.  Each member is a kernel model, ``f_m(x) = sum_i
+weights w, calibration slopes s and offsets o.  Most members are kernel models, ``f_m(x) = sum_i
 k_m(x, x_i) c_mi + b_m``, so the score is a sum over training rows ::
 
     sum_i [sum_m w_m s_m k_m(x, x_i) c_mi]  +  sum_m w_m (s_m b_m + o_m)
 
-as well as a sum over members.  Both are exact.
+as well as a sum over members.  Both are exact.  What linear members and trees add is added.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from imcc._array.array import to_numpy
-from imcc._math.ensemble.model import Member, distances, make_kernel, small_indices
+from imcc._math.ensemble.members import Gram
+from imcc._math.ensemble.model import Member, centered
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.validation import Features
-from imcc._utils.wrappers import first_with, innermost
-from imcc.estimators.kernel_ensemble import KernelEnsembleClassifier
+from imcc._utils.wrappers import innermost
+from imcc.estimators.kernel_ensemble import KernelEnsembleClassifier, small_indices
 from imcc.inspection._results import names_of_labels
 from imcc.inspection._unwrap import row_transform, score_thresholds
 
@@ -43,18 +45,16 @@ class EnsembleParts:
         self.label_names = names_of_labels(self.classifier, count, label_names)
         self.transform = row_transform(model, self.classifier)
         self.thresholds = score_thresholds(model, count)
-        # Trees may add to what the members say (imcc.tables.TreeCorrectedClassifier).
-        self._corrected = first_with(model, "correction")
 
     def _correction(self, row: Features, j: int) -> float:
-        if self._corrected is None:
-            return 0.0
-        return float(self._corrected.correction(row)[0, j])
+        """Return what trees add to the log-odds of a label."""
+        model = self.classifier._model
+        rows = centered(small_indices(row), model.center)
+        return float(model.added_by_trees(rows, to_numpy(model.before_trees(rows)))[0, j])
 
     def score(self, row: Features, j: int) -> float:
         """Return the log-odds of a label."""
-        found = to_numpy(self.classifier._model.log_odds(small_indices(row)))
-        return float(found[0, j]) + self._correction(row, j)
+        return float(to_numpy(self.classifier._model.log_odds(small_indices(row)))[0, j])
 
     def parts(self, row: Features, j: int, by: str) -> Any:
         """Return constant, weights, values and names; see :class:`Explanation`."""
@@ -84,18 +84,24 @@ class EnsembleParts:
         return int(at[0]) if len(at) and model.members else None
 
     def _support(self, row: Features, column: int) -> Any:
-        """Sum the contributions of each training row (or landmark) over the members."""
+        """Sum the contributions of each training row (or landmark) over the kernel members."""
+        members = self.classifier._model.members
+        kernels = [one for one in members if one.key[1] != "linear"]
+        constant = sum(
+            one.weight * self._log_odds(one, row, column)
+            for one in members
+            if one.key[1] == "linear"
+        )
+        if not kernels:
+            return constant, {}, {}, {}
         similarity: Any = 0.0
         contribution: Any = 0.0
-        constant = 0.0
-        for one in self.classifier._model.members:
-            share = one.weight
+        for one in kernels:
             slope, offset = _at(one.slope, column), _at(one.offset, column)
-            k = self._similarities(one, row)
-            coef = np.asarray(to_numpy(one.coef), dtype=np.float64)[:, column]
-            similarity = similarity + share * k
-            contribution = contribution + share * slope * k * coef
-            constant += share * (slope * _at(one.intercept, column) + offset)
+            k = self._values(one, row)
+            similarity = similarity + one.weight * k
+            contribution = contribution + one.weight * slope * k * self._coef(one, column)
+            constant += one.weight * (slope * _at(one.intercept, column) + offset)
         # A row with similarity 0 contributes nothing.
         value = np.divide(
             contribution, similarity, out=np.zeros_like(contribution), where=similarity != 0
@@ -105,18 +111,25 @@ class EnsembleParts:
         return constant, {kind: similarity}, {kind: value}, names
 
     def _log_odds(self, member: Member, row: Features, column: int) -> float:
-        coef = np.asarray(to_numpy(member.coef), dtype=np.float64)[:, column]
-        score = float(self._similarities(member, row) @ coef) + _at(member.intercept, column)
+        score = float(self._values(member, row) @ self._coef(member, column))
+        score += _at(member.intercept, column)
         return _at(member.slope, column) * score + _at(member.offset, column)
 
-    def _similarities(self, member: Member, row: Features) -> np.ndarray:
-        """Return the kernel values of a row and the anchors of a member's view."""
-        model, setting = self.classifier._model, member.setting
-        at = [view.name for view in model.views].index(setting.view)
-        anchors = to_numpy(model.anchors[at])
-        moved = model.views[at].transform(small_indices(row))
-        base = distances(setting.kernel, moved, anchors)
-        return make_kernel(setting.kernel).finish(base, member.width)[0]
+    def _coef(self, member: Member, column: int) -> np.ndarray:
+        return np.asarray(to_numpy(member.coef), dtype=np.float64)[:, column]
+
+    def _values(self, member: Member, row: Features) -> np.ndarray:
+        """Return what the coefficients of a member are multiplied by.
+
+        The kernel values of a row and the anchors, or the features of a linear model.
+        """
+        model = self.classifier._model
+        space = model.spaces[model.keys.index(member.key)]
+        moved = space.transform(centered(small_indices(row), model.center))
+        if member.key[1] == "linear":
+            return np.asarray(moved.toarray() if sp.issparse(moved) else moved)[0]
+        anchors = space.transform(model.anchors)
+        return np.asarray(Gram(member.key[1], member.width, anchors).values(moved, anchors))[0]
 
 
 def is_ensemble(model: Any) -> bool:
@@ -128,17 +141,15 @@ def member_name(member: dict[str, Any]) -> str:
     """Return a short description of an entry of ``members_``.
 
     >>> member_name({"view": "tfidf", "kernel": "rbf", "width_scale": 0.5, "penalty": 1.0,
-    ...              "eta": 0.2, "n_clusters": 0})
-    'tfidf rbf x 0.5, penalty 1, coupling 0.2'
+    ...              "coupling": 0.4})
+    'tfidf rbf x 0.5, penalty 1, coupling 0.4'
     """
-    name = (
-        f"{member['view']} {member['kernel']} x {member['width_scale']:g}, penalty "
-        f"{member['penalty']:.3g}"
-    )
-    if member["eta"]:
-        name += f", coupling {member['eta']:g}"
-    if member["n_clusters"]:
-        name += f", {member['n_clusters']} virtual examples"
+    name = f"{member['view']} {member['kernel']}"
+    if member["width_scale"]:
+        name += f" x {member['width_scale']:g}"
+    name += f", penalty {member['penalty']:.3g}"
+    if member["coupling"]:
+        name += f", coupling {member['coupling']:g}"
     return name
 
 

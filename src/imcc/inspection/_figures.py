@@ -40,6 +40,7 @@ _UP, _DOWN = "#5e3c99", "#e66101"
 # Orange for -1, purple for +1: distinguishable for colour-blind readers.
 _DIVERGING = "PuOr"
 # Views are distinguished by colour and lightness, kernels by hatching.
+_HATCHES = {"rbf": "", "laplacian": "///", "linear": "..."}
 _COLOURS = {
     "raw": "#1f3b66",
     "standard": "#5b9bd5",
@@ -254,7 +255,7 @@ def draw_members(model: Any, path: PathLike) -> Path:
         [_COLOURS[member["view"]] for member in members],
     )
     for bar, member in zip(bars, members, strict=True):
-        bar.set(edgecolor="white", hatch={"rbf": "", "laplacian": "///"}[member["kernel"]])
+        bar.set(edgecolor="white", hatch=_HATCHES[member["kernel"]])
     axes.set_xlim(left=0)
     axes.set_xlabel("weight", fontsize=8)
     title = f"Weights of the {len(members)} members" if members else "No members: base rates only"

@@ -182,15 +182,16 @@ def _check_boosted(found: Any, path: str) -> None:
                 and n_inner & (n_inner + 1) == 0  # complete to some depth
                 and (feature >= 0).all()
             )
-    elif short == "TreeCorrectedClassifier":
-        trees = held.get("trees_", {})
+    elif short == "EnsembleModel":
+        trees = held.get("trees", {})
         holds = isinstance(trees, dict) and all(
             isinstance(label, (int, np.integer)) and label >= 0 for label in trees
         )
-        chosen = np.asarray(() if held.get("features") is None else held["features"])
-        holds = holds and (
-            chosen.size == 0 or (chosen.dtype.kind in "iu" and bool((chosen >= 0).all()))
-        )
+        for name in ("tree_columns", "varying"):
+            chosen = np.asarray(held.get(name, ()))
+            holds = holds and (
+                chosen.size == 0 or (chosen.dtype.kind in "iu" and bool((chosen >= 0).all()))
+            )
     if not holds:
         raise ModelFileError("the file is damaged: it contains invalid boosted trees", path)
 

@@ -8,7 +8,6 @@ numbers and categories to arrays.
 """
 
 from imcc.tables._classifier import TableClassifier
-from imcc.tables._corrected import TreeCorrectedClassifier
 from imcc.tables._dataset import read_dataset, to_dataset
 from imcc.tables._encoder import TableEncoder
 from imcc.tables._encoding import UnknownValuesWarning
@@ -25,7 +24,6 @@ __all__ = [
     "TableClassifier",
     "TableEncoder",
     "TableError",
-    "TreeCorrectedClassifier",
     "UnknownValuesWarning",
     "example_table",
     "infer_schema",

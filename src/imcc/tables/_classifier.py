@@ -30,7 +30,6 @@ from imcc.estimators import EdgeOfGridWarning, IMCCClassifierCV, TunedThresholds
 from imcc.estimators.base import FitScoreMixin
 from imcc.tables._balance import WEIGHTS, blocks_of
 from imcc.tables._columns import as_table
-from imcc.tables._corrected import TreeCorrectedClassifier
 from imcc.tables._encoder import TableEncoder
 from imcc.tables._labels import (
     check_separator,
@@ -93,9 +92,9 @@ class TableClassifier(FitScoreMixin, BaseEstimator):
         five more times.
     trees : "auto" or bool, default="auto"
         Whether the log-odds are corrected by boosted trees of the columns that are not text, if
-        that decreases the log loss of held-out rows (:class:`TreeCorrectedClassifier`).  "auto"
-        means yes if the classifier returns held-out log-odds, as
-        :class:`imcc.KernelEnsembleClassifier` does, and there are such columns.
+        that decreases the log loss of held-out rows: the parameter ``trees`` of the classifier.
+        "auto" means yes if it has one, as :class:`imcc.KernelEnsembleClassifier` does, and there
+        are such columns.
     unknown_labels : bool, default=False
         Whether missing values in label columns of the table are unknown labels: each label is then
         learned from the rows in which it is known, if the classifier supports that.  Otherwise they
@@ -469,25 +468,20 @@ class TableClassifier(FitScoreMixin, BaseEstimator):
             raise InvalidArgumentError("trees", f"must be 'auto' or a bool, got {self.trees!r}")
         text = encoder.schema_.of_kind("text")
         plain = np.flatnonzero(~np.isin(encoder.feature_columns(), text))
-        able = hasattr(chosen, "fit_held_out")
+        able = "trees" in chosen.get_params(deep=False)
         if self.trees == "auto" and not (able and len(plain)):
             return chosen
         if not able:
             raise InvalidArgumentError(
                 "trees",
-                "correct held-out log-odds, which only a classifier with fit_held_out gives, such "
-                f"as KernelEnsembleClassifier; {type(chosen).__name__} does not have it",
+                "is for a classifier that has this parameter too, such as "
+                f"KernelEnsembleClassifier; {type(chosen).__name__} does not have it",
             )
         if len(plain) > _FEATURES_OF_TREES:
             # Those that are not 0 in most rows: all numbers, and the most frequent values.
             often = np.asarray((features[:, plain] != 0).sum(axis=0)).ravel()
             plain = np.sort(plain[np.argsort(-often, kind="stable")[:_FEATURES_OF_TREES]])
-        return TreeCorrectedClassifier(
-            chosen,
-            features=plain.tolist(),
-            n_jobs=getattr(chosen, "n_jobs", None),
-            random_state=self.random_state,
-        )
+        return clone(chosen).set_params(trees=plain.tolist())
 
     def _shares(self, table: Any, schema: Schema) -> tuple[float, float, float]:
         """Return the approximate times of choosing weights, encoding and fitting."""

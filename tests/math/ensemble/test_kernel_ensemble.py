@@ -20,7 +20,6 @@ from imcc.metrics import evaluate
 from tests.backends import array, host
 from tests.naive.ensemble import fit as fit_slowly
 
-
 every_screen = search._Search.screen
 
 

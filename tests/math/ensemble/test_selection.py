@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from imcc._math.ensemble.search import climb
 from imcc._math.ensemble.selection import Criterion, choose_greedily
 from imcc.metrics import METRICS, evaluate
