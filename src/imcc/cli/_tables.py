@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from imcc.persistence._card import ModelCard
     from imcc.tables import KnownColumns, Schema, TableClassifier
     from imcc.tables._load import TableSource
-    from imcc.tables._read import TableFile
 
     Input = TableSource
 
@@ -56,26 +55,18 @@ def refuse_columns(columns: dict[str, Any]) -> None:
         raise InvalidTypeError(name, "is for tables (CSV, TSV, Parquet, spreadsheets)")
 
 
-def _reading_options(reading: dict[str, Any]) -> dict[str, Any]:
+def reading_of_tables(reading: dict[str, Any]) -> dict[str, Any]:
     """Return the options of :class:`TableFile` among those for reading."""
     for name in sorted(set(reading) - {*_READING, "labels", "label_prefix", "format"}):
         raise InvalidTypeError(name, "is not an option of tables (CSV, TSV, Parquet, spreadsheets)")
     return {name: reading[name] for name in _READING if name in reading}
 
 
-def table_files(inputs: tuple[str, ...], reading: dict[str, Any]) -> list[TableFile]:
-    """Return the files of tables with their reading options."""
-    from imcc.tables._read import TableFile
-
-    options = _reading_options(reading)
-    return [TableFile(source, **options) for source in sources(inputs, reading)]
-
-
 def read_input(inputs: tuple[str, ...], reading: dict[str, Any]) -> Input:
     """Read tables; the rows of several files follow each other, their columns matched by name."""
     from imcc.tables._load import open_tables
 
-    return open_tables(sources(inputs, reading), **_reading_options(reading))
+    return open_tables(sources(inputs, reading), **reading_of_tables(reading))
 
 
 def known_columns(
@@ -173,10 +164,9 @@ def fit_table(model: TableClassifier, source: Input, known: KnownColumns) -> Tab
 
 def table_model(model: Any) -> TableClassifier | None:
     """Return the table classifier in a model, or None."""
-    from imcc._utils.wrappers import layers
-    from imcc.tables import TableClassifier
+    from imcc.tables import _predict
 
-    return next((layer for layer in layers(model) if isinstance(layer, TableClassifier)), None)
+    return _predict.table_model(model)
 
 
 def takes_frames(model: Any, card: ModelCard) -> bool:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from imcc._utils.errors import Argument, ImccError, message_of
-from imcc._utils.text import printable
+from imcc._utils.text import json_text, printable
 
 if TYPE_CHECKING:  # rich is imported where something is shown, so that help does not wait for it
     from rich.console import Console
@@ -49,21 +49,6 @@ def print_result(text: str) -> None:
     text = printable(text, keep="\n\t") if sys.stdout.isatty() else text
     # Without color=True, click would take escape sequences out of what is written to a pipe.
     click.echo(text, nl=False, color=True)
-
-
-def json_text(value: Any, indent: int | None = 2) -> str:
-    r"""Return a value as JSON, with control characters escaped.
-
-    >>> print(json_text({"wren": "\x1b[2J é \x9b"}, indent=None))
-    {"wren": "\u001b[2J é \u009b"}
-    """
-    text = json.dumps(value, indent=indent, ensure_ascii=False)
-    if text.replace("\n", "").isprintable():
-        return text
-    # What cannot be printed stands inside of strings, where JSON has a way to write it.
-    return "".join(
-        char if char == "\n" or printable(char) == char else json.dumps(char)[1:-1] for char in text
-    )
 
 
 def print_json(value: Any, indent: int | None = 2) -> None:
