@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from imcc.cli._app import app
-from imcc.cli._running import Duration
+from imcc.cli._experiment import Duration
 from imcc.experiment import Experiment, run
 from tests.experiment.conftest import ALLOW, DICE, importable_methods, pets, pets_file, small
 from tests.experiment.test_trust import descriptions, hostile_store

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from imcc._utils.errors import InvalidArgumentError, InvalidTypeError, given
-from imcc._utils.progress import part
+from imcc._utils.progress import part, report_progress
 from imcc.cli._choices import DEFAULT_DATASET, FORMATS_WRITTEN
-from imcc.cli._inputs import check_output, load
+from imcc.cli._inputs import are_tables, check_output, load
 from imcc.cli._options import (
     FORCE,
     JSON,
@@ -21,19 +21,13 @@ from imcc.cli._options import (
     refuse_options,
 )
 from imcc.cli._progress import working
-from imcc.cli._tables import (
-    are_tables,
-    known_columns,
-    print_schema,
-    read_input,
-    refuse_columns,
-)
+from imcc.cli._tables import print_schema, read_table, refuse_columns
 from imcc.cli._terminal import print_json, print_table, problems_reported, say, shown_message
 
 if TYPE_CHECKING:
-    from imcc.cli._tables import Input
     from imcc.datasets import Dataset, Description
     from imcc.tables import KnownColumns, Schema
+    from imcc.tables._load import TableSource
 
 
 @click.group(
@@ -51,6 +45,8 @@ def datasets() -> None:
 @JSON
 def list_(as_json: bool) -> None:
     """List the named data sets."""
+    from rich.filesize import decimal
+
     from imcc.datasets import dataset_info, is_available, list_datasets
 
     with problems_reported():
@@ -76,7 +72,7 @@ def list_(as_json: bool) -> None:
         return
     numbers = ("rows", "features", "labels", "bytes")
     for row in rows:
-        row["bytes"] = _size(row["bytes"])
+        row["bytes"] = decimal(row["bytes"])
         row["available"] = "yes" if row["available"] else "to fetch"
     headings = [(name, "right" if name in numbers else "left") for name in rows[0]]
     print_table("Data sets", headings, [list(row.values()) for row in rows])
@@ -129,6 +125,7 @@ def describe(
     labels if they are named.
     """
     import imcc.datasets as data
+    from imcc.tables import write_schema
 
     if schema_to is None:
         refuse_options(["force"], "--schema-to")
@@ -140,9 +137,7 @@ def describe(
             if schema_to is not None:
                 check_output(schema_to, force)
             with working("reading"):
-                source = read_input(inputs, reading)
-                known = known_columns(source.table, reading, columns, need_labels=False)
-                schema = source.schema(known)
+                source, known, schema = read_table(inputs, reading, columns, need_labels=False)
             dataset = _labels_only(source, known, schema)
             shown = {"schema": schema.to_dict(), "n_rows": source.table.num_rows}
             if draw is not None and dataset is None:
@@ -150,7 +145,15 @@ def describe(
                     "draw", "draws labels: name them with " + given("labels")
                 )
             if schema_to is not None:
-                _write_schema(schema_to, schema, known)
+                write_schema(
+                    schema,
+                    schema_to,
+                    tags=known.tags,
+                    separator=known.separator,
+                    drop=known.drop,
+                    unknown_labels=known.unknown_labels,
+                    reading=known.reading,
+                )
         else:
             if schema_to is not None:
                 raise InvalidTypeError("schema_to", "is for tables (CSV, TSV, Parquet)")
@@ -175,20 +178,6 @@ def describe(
     for file in (draw, schema_to):
         if file is not None:
             say(f"Wrote {file}", err=True)
-
-
-def _write_schema(path: str, schema: Schema, known: KnownColumns) -> None:
-    from imcc.tables import write_schema
-
-    write_schema(
-        schema,
-        path,
-        tags=known.tags,
-        separator=known.separator,
-        drop=known.drop,
-        unknown_labels=known.unknown_labels,
-        reading=known.reading,
-    )
 
 
 @datasets.command(
@@ -227,7 +216,7 @@ def example(output: str, rows: int, seed: int, force: bool, as_json: bool) -> No
         say(f"{rows:,} rows written to {output}; the labels are {', '.join(labels)}")
 
 
-def _labels_only(source: Input, known: KnownColumns, schema: Schema) -> Dataset | None:
+def _labels_only(source: TableSource, known: KnownColumns, schema: Schema) -> Dataset | None:
     """Return a data set with the labels of a table and empty features."""
     import scipy.sparse as sp
 
@@ -303,22 +292,25 @@ def fetch(names: tuple[str, ...], everything: bool, as_json: bool) -> None:
 
 def _fetch_each(wanted: list[str]) -> tuple[dict[str, list[Path]], dict[str, str]]:
     """Fetch one data set after the other; a failure does not stop the others."""
+    from rich.filesize import decimal
+
     from imcc.datasets import DatasetError, fetch_datasets
 
     fetched: dict[str, list[Path]] = {}
     failed: dict[str, str] = {}
-    with working("fetching") as report:
+    with working("fetching"):
         place = 0
 
         def show(file: str, done: int, total: int) -> None:
-            report(place + done / max(total, 1), len(wanted), f"{file}, {_size(done)}")
+            share = place + done / max(total, 1)
+            report_progress(share, len(wanted), f"{file}, {decimal(done)}")
 
         for place, name in enumerate(wanted):
             try:
                 fetched |= fetch_datasets(name, progress=show)
             except (DatasetError, OSError, ImportError) as error:
                 failed[name] = shown_message(error)
-            report(place + 1, len(wanted), name)
+            report_progress(place + 1, len(wanted), name)
     return fetched, failed
 
 
@@ -371,11 +363,3 @@ def convert(
         )
     else:
         say(f"{dataset!r}\nwritten to {' and '.join(files)}")
-
-
-def _size(size: float) -> str:
-    for unit in ("B", "kB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}"
-        size /= 1000
-    return f"{size:.1f} MB"

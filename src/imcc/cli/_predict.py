@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from imcc.cli._evaluate import check_probabilities
-from imcc.cli._inputs import check_output, load_matching, open_saved, sources
+from imcc.cli._inputs import are_tables, check_output, load_matching, open_saved, sources
 from imcc.cli._options import (
     FORCE,
     IGNORE,
@@ -24,7 +24,6 @@ from imcc.cli._options import (
     rows_options,
 )
 from imcc.cli._progress import working
-from imcc.cli._tables import are_tables, reading_of_tables, table_model
 from imcc.cli._terminal import print_result, problems_reported, say
 
 
@@ -86,7 +85,7 @@ def predict(
     (of scores or probabilities with --scores or --proba), or in JSON the names of the predicted
     labels.  For a table model, id columns come first, and files of any size are read in parts.
     """
-    from imcc.tables._predict import format_of, write_predictions
+    from imcc.tables._predict import format_of, table_model, write_predictions
 
     if scores and proba:
         raise click.UsageError("--scores and --proba: pass only one of the two")
@@ -109,7 +108,7 @@ def predict(
         rows: Any
         if table_model(model) is not None and are_tables(inputs, reading):
             rows = sources(inputs, reading)
-            options |= reading_of_tables(reading) | {"ignore_extra": ignore_extra}
+            options |= reading | {"ignore_extra": ignore_extra}
         else:
             with working("reading", quiet=quiet):
                 rows, _ = load_matching(

@@ -20,14 +20,23 @@ from imcc._utils.plain import to_plain
 from imcc._utils.progress import progress_reported_to, report_progress
 from imcc._utils.text import defused, json_text
 from imcc._utils.validation import check_choice, check_count
-from imcc._utils.wrappers import layers
-from imcc.datasets._files import Content
+from imcc._utils.wrappers import layers, transformers
+from imcc.datasets._coding import Coding
+from imcc.datasets._files import Content, Source
+from imcc.datasets._match import read_matching
 from imcc.estimators.cross_fit import label_probabilities, label_scores
+from imcc.persistence._card import ModelCard
 from imcc.tables._classifier import TableClassifier
 from imcc.tables._columns import arrow
 from imcc.tables._encoding import UnknownValuesWarning
-from imcc.tables._load import check_columns, located
-from imcc.tables._read import TableFile
+from imcc.tables._load import (
+    check_columns,
+    frame_for_model,
+    located,
+    open_tables,
+    rows_for_model,
+)
+from imcc.tables._read import TableFile, is_table
 from imcc.tables._schema import TableError
 
 # Number of rows that are predicted at a time: features of text need far more memory than the text.
@@ -157,6 +166,56 @@ def format_of(output: Any) -> str:
 def table_model(model: Any) -> TableClassifier | None:
     """Return the table classifier in a model, or None."""
     return next((layer for layer in layers(model) if isinstance(layer, TableClassifier)), None)
+
+
+def read_rows(
+    model: Any,
+    card: ModelCard,
+    files: list[Source],
+    *,
+    with_labels: bool,
+    ignore_extra: bool,
+    **reading: Any,
+) -> tuple[Any, np.ndarray | None]:
+    """Return the rows of files for a model, and their labels if ``with_labels``.
+
+    They are a table for a model of tables, a data frame for a pipeline that was fitted to one in
+    Python, and otherwise an array or a sparse matrix.
+
+    Parameters
+    ----------
+    model : fitted classifier
+    card : ModelCard
+        What its file says about its features and labels.
+    files : list of paths
+        Tables, or files of any format that :func:`imcc.datasets.read` reads.
+    with_labels, ignore_extra : bool
+        Whether labels are read, and whether columns that the model does not have are ignored.
+    **reading
+        How to read the files.
+    """
+    inner = table_model(model)
+    are_tables = all(is_table(file, reading.get("member")) for file in files)
+    wanted: dict[str, Any] = {"with_labels": with_labels, "ignore_extra": ignore_extra}
+    if inner is not None:
+        if not are_tables:
+            raise refused_data()
+        return rows_for_model(inner, open_tables(files, **reading), **wanted)
+    has_names = getattr(model, "feature_names_in_", None) is not None
+    if are_tables and has_names and not card.columns and transformers(model):
+        source = open_tables(files, **reading)
+        return frame_for_model(source, card.feature_names, card.label_names, **wanted)
+    coding = Coding.from_dict(card.columns) if card.columns else None
+    return read_matching(
+        files, card.feature_names, card.label_names, coding=coding, **wanted, **reading
+    )
+
+
+def refused_data() -> InvalidArgumentError:
+    """Return the error for data that are not a table and a model that needs one."""
+    return InvalidArgumentError(
+        "model", "was fitted to a table, and reads CSV, TSV, Parquet files and spreadsheets"
+    )
 
 
 def _of_files(
