@@ -25,7 +25,7 @@ from imcc.estimators import MultilabelCalibrator
 from imcc.metrics import METRICS
 from imcc.metrics import evaluate as evaluate_metrics
 from imcc.persistence import load_model, read_card, save_model
-from tests.cli.conftest import FEATURES, LABELS, NAMED, flat, make_data, one_setting, table
+from tests.cli.conftest import FEATURES, LABELS, NAMED, flat, invoke, make_data, one_setting, table
 
 GRID = one_setting("4,8", beta="0.1,1")
 
@@ -43,6 +43,14 @@ def training(pets):
 @pytest.fixture
 def testing(pets):
     return read(pets / "test.csv", labels=list(LABELS))
+
+
+@pytest.fixture(scope="module")
+def tuned(pets, tmp_path_factory):
+    """A model of the best of a few settings."""
+    file = tmp_path_factory.mktemp("tuned") / "m.skops"
+    invoke("tune", pets / "train.csv", *NAMED, *GRID, "-o", file)
+    return file
 
 
 # tune
@@ -82,13 +90,11 @@ def test_tune_is_the_search(imcc, pets, tmp_path, training):
     ],
     ids=" ".join,
 )
-def test_every_option_of_tune_counts(imcc, pets, tmp_path, changed):
-    cards, models = [], []
-    for options in ((), changed):
-        model = tmp_path / f"{len(cards)}.skops"
-        imcc("tune", pets / "train.csv", *NAMED, *GRID, "-o", model, *options)
-        cards.append(read_card(model))
-        models.append(load_model(model))
+def test_every_option_of_tune_counts(imcc, pets, tmp_path, tuned, changed):
+    model = tmp_path / "m.skops"
+    imcc("tune", pets / "train.csv", *NAMED, *GRID, "-o", model, *changed)
+    cards = read_card(tuned), read_card(model)
+    models = load_model(tuned), load_model(model)
     X = frame(make_data(30, seed=9).X)
     same = np.array_equal(*(m.decision_function(X) for m in models))
     same &= np.array_equal(*(m.predict(X) for m in models))

@@ -204,7 +204,7 @@ def test_names_with_commas_quotes_and_umlauts(imcc, tmp_path):
     assert rows[0] == ["ja, sicher"]
 
 
-@pytest.mark.parametrize("form", ["bars", "json", "parquet"])
+@pytest.mark.parametrize("form", ["bars", "parquet"])
 def test_a_column_of_tags(folder, imcc, tmp_path, form):
     frame = pd.read_csv(folder / "train.csv")
     lists = [[name for name in LABELS if row[name]] for _, row in frame.iterrows()]
@@ -215,8 +215,7 @@ def test_a_column_of_tags(folder, imcc, tmp_path, form):
         columns = {name: pa.array(frame[name], from_pandas=True) for name in frame}
         parquet.write_table(pa.table({**columns, "labels": lists}), file)
     else:
-        join = json.dumps if form == "json" else "|".join
-        frame.assign(labels=[join(tags) for tags in lists]).to_csv(file, index=False)
+        frame.assign(labels=["|".join(tags) for tags in lists]).to_csv(file, index=False)
     model = tmp_path / "m.skops"
     imcc("tune", file, "--tags", "labels", *QUICK, "-o", model)
     assert load_model(model).label_names_.tolist() == sorted(LABELS)

@@ -271,11 +271,26 @@ def fetch(names: tuple[str, ...], everything: bool, as_json: bool) -> None:
     """Download named data sets, so that they can be loaded without a network."""
     if bool(names) == everything:
         raise click.UsageError("Give the names of data sets, or --all for the paper's fifteen.")
-    from imcc.datasets import dataset_info, list_datasets
+    from rich.filesize import decimal
+
+    from imcc.datasets import DatasetError, dataset_info, fetch_datasets, list_datasets
 
     with problems_reported():
         wanted = [dataset_info(name).name for name in names or list_datasets("paper")]
-    fetched, failed = _fetch_each(wanted)
+    fetched: dict[str, list[Path]] = {}
+    failed: dict[str, str] = {}
+    with working("fetching"):
+        for number, name in enumerate(wanted):
+
+            def show(file: str, done: int, total: int, number: int = number) -> None:
+                share = number + done / max(total, 1)
+                report_progress(share, len(wanted), f"{file}, {decimal(done)}")
+
+            try:
+                fetched |= fetch_datasets(name, progress=show)
+            except (DatasetError, OSError, ImportError) as error:  # the others are fetched
+                failed[name] = shown_message(error)
+            report_progress(number + 1, len(wanted), name)
     if as_json:
         files = {name: [str(path) for path in paths] for name, paths in fetched.items()}
         print_json({"fetched": files, "failed": failed})
@@ -288,30 +303,6 @@ def fetch(names: tuple[str, ...], everything: bool, as_json: bool) -> None:
         raise click.ClickException(
             f"{len(failed)} of {len(wanted)} could not be fetched.\n{reasons}"
         )
-
-
-def _fetch_each(wanted: list[str]) -> tuple[dict[str, list[Path]], dict[str, str]]:
-    """Fetch one data set after the other; a failure does not stop the others."""
-    from rich.filesize import decimal
-
-    from imcc.datasets import DatasetError, fetch_datasets
-
-    fetched: dict[str, list[Path]] = {}
-    failed: dict[str, str] = {}
-    with working("fetching"):
-        place = 0
-
-        def show(file: str, done: int, total: int) -> None:
-            share = place + done / max(total, 1)
-            report_progress(share, len(wanted), f"{file}, {decimal(done)}")
-
-        for place, name in enumerate(wanted):
-            try:
-                fetched |= fetch_datasets(name, progress=show)
-            except (DatasetError, OSError, ImportError) as error:
-                failed[name] = shown_message(error)
-            report_progress(place + 1, len(wanted), name)
-    return fetched, failed
 
 
 @datasets.command(
