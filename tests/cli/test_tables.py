@@ -18,8 +18,7 @@ from sklearn.preprocessing import OneHotEncoder
 from imcc import IMCCClassifier
 from imcc.estimators.thresholds import decision_thresholds
 from imcc.persistence import load_model, read_card, save_model
-from imcc.tables import TableClassifier, TableError, read_table
-from imcc.tables._encoding import UnknownValuesWarning
+from imcc.tables import TableClassifier, TableError, UnknownValuesWarning, read_table
 from imcc.tables._example import write_example
 from imcc.tables._load import _natural_frame
 from tests.cli.conftest import flat, invoke, one_setting, table

@@ -106,7 +106,7 @@ def test_labels_in_every_form():
         assert model.label_names_.tolist() == ["fruit", "large", "south"]
         np.testing.assert_allclose(model.decision_function(frame), expected[:, order], atol=1e-9)
         assert "tags" not in model.feature_names_in_
-    with pytest.raises(ValueError, match="names columns that the table does not have"):
+    with pytest.raises(ValueError, match="y names 'labels'"):
         TableClassifier(IMCC).fit(frame, "labels")
     with pytest.raises(ValueError, match="the same number of rows"):
         TableClassifier(IMCC).fit(frame, labels[:10])
@@ -218,7 +218,7 @@ def test_score_is_the_share_of_rows_that_are_right():
         assert model.score(rows, y, sample_weight=weights) == pytest.approx(expected)
     with pytest.raises(ValueError, match="y must name the labels of the model"):
         model.score(joined, ["south", "large"])
-    with pytest.raises(ValueError, match="names columns that the table does not have"):
+    with pytest.raises(ValueError, match="y names 'labels'"):
         model.score(joined, "labels")
     with pytest.raises(ValueError, match="sample_weight"):
         model.score(frame, labels, sample_weight=weights[:5])

@@ -1,7 +1,5 @@
 """Tables with hardly anything in them, and labels that are not known: said in our own words."""
 
-import re
-
 import numpy as np
 import pytest
 
@@ -52,8 +50,8 @@ def classifier(**more):
         (lambda: TableEncoder().fit(pandas.DataFrame(index=range(5))), "no columns that could be"),
         (lambda: classifier().fit(frame(), []), "names no label columns"),
         (lambda: classifier().fit(frame(), np.empty((N, 0))), "has no labels"),
-        (lambda: classifier().fit(frame(), ["l", "l"]), r"names label columns twice: \['l'\]"),
-        (lambda: classifier().fit(frame(), ["l", "none"]), r"does not have: \['none'\]"),
+        (lambda: classifier().fit(frame(), ["l", "l"]), "y names label columns twice: 'l'"),
+        (lambda: classifier().fit(frame(), ["l", "none"]), "y names 'none'"),
         (lambda: classifier().fit(frame()[:1], LABELS), "has a single row"),
         (lambda: classifier().fit(frame(t=None), "t"), "no row has a tag"),
         (lambda: classifier().fit(frame(l=None), LABELS), "'l' has no values"),
@@ -78,7 +76,7 @@ def test_what_is_wrong_is_said_in_our_words(call, problem):
 def test_columns_of_the_same_name():
     twice = frame()
     twice.columns = ["a", "a", "l", "m"]
-    with pytest.raises(InvalidArgumentError, match=re.escape("same name: ['a']")):
+    with pytest.raises(InvalidArgumentError, match="X has .*'a'"):
         classifier().fit(twice, LABELS)
 
 
