@@ -20,6 +20,7 @@ from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.progress import part, report_progress
 from imcc._utils.validation import (
     check_choice,
+    check_count,
     check_sample_weight,
     column_names,
     encode_target,
@@ -37,7 +38,7 @@ from imcc.tables._balance import WEIGHTS, blocks_of
 from imcc.tables._columns import as_table
 from imcc.tables._corrected import TreeCorrectedClassifier
 from imcc.tables._encoder import TableEncoder
-from imcc.tables._labels import check_separator, read_labels, tag_separator
+from imcc.tables._labels import read_labels, tag_separator
 from imcc.tables._schema import Schema, TableError, require_rows
 
 # Weights of text relative to the other columns that are tried.
@@ -199,7 +200,8 @@ class TableClassifier(FitScoreMixin, BaseEstimator):
         self : TableClassifier
             The fitted classifier.
         """
-        check_separator(self.separator)
+        if self.separator is not None and not (isinstance(self.separator, str) and self.separator):
+            raise InvalidArgumentError("separator", f"must be text or None, got {self.separator!r}")
         if not self._uses_groups:
             self._refuse_groups(groups)
         table = as_table(X)
@@ -332,8 +334,7 @@ class TableClassifier(FitScoreMixin, BaseEstimator):
         """
         if top is None:
             return [self.label_names_[row > 0].tolist() for row in self.predict(X)]
-        if isinstance(top, bool) or not isinstance(top, (int, np.integer)) or top < 1:
-            raise InvalidArgumentError("top", f"must be a whole number >= 1, got {top!r}")
+        check_count("top", top)
         method = "predict_proba" if hasattr(self, "predict_proba") else "decision_function"
         scores = np.asarray(getattr(self, method)(X))
         best = np.argsort(-scores, axis=1, kind="stable")[:, :top]
@@ -526,18 +527,13 @@ def _folds(groups: np.ndarray | None) -> Any:
 
 def _warn_of_constant_labels(Y: np.ndarray, names: Sequence[str]) -> None:
     """Say which labels cannot be learned, because they are the same in every row."""
-    always, never = ~(Y == 0).any(axis=0), ~(Y == 1).any(axis=0)
-    said = [
-        f"{name!r} is {int(yes)} in every row"
-        for name, yes, no in zip(names, always, never, strict=True)
-        if yes or no
-    ]
-    if said:
-        more = f"; and {len(said) - 5} more" if len(said) > 5 else ""
+    always = ~(Y == 0).any(axis=0)
+    constant = np.flatnonzero(always | ~(Y == 1).any(axis=0))
+    if len(constant):
+        said = "; ".join(f"{names[j]!r} is {int(always[j])} in every row" for j in constant[:5])
+        more = f"; and {len(constant) - 5} more" if len(constant) > 5 else ""
         warnings.warn(
-            "labels that are the same in every row cannot be learned: "
-            + "; ".join(said[:5])
-            + more,
+            f"labels that are the same in every row cannot be learned: {said}{more}",
             UserWarning,
             stacklevel=5,  # the caller of fit, which is wrapped (imcc.estimators.base)
         )

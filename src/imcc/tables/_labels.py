@@ -324,10 +324,3 @@ def indicator_columns(
             )
         matrix[:, j] = flags
     return matrix if np.isnan(matrix).any() else matrix.astype(np.int64)
-
-
-def check_separator(separator: Any) -> str | None:
-    """Validate and return a separator of tags."""
-    if separator is not None and (not isinstance(separator, str) or not separator):
-        raise InvalidArgumentError("separator", f"must be text or None, got {separator!r}")
-    return separator

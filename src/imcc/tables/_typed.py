@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 
 from imcc._utils.optional import require
+from imcc.datasets._errors import listed
 from imcc.tables._columns import (
     arrow,
     compute,
@@ -33,10 +34,6 @@ def date_parts(column: Column) -> list[str]:
     return [f"{column.name}: {part}" for part in parts]
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(map(repr, names[:10])) + (", ..." if len(names) > 10 else "")
-
-
 def typed_frame(table: Any, schema: Schema, only: Collection[str] | None = None) -> Any:
     """Return the feature columns of a table as a pandas data frame of numbers and text.
 
@@ -53,8 +50,8 @@ def typed_frame(table: Any, schema: Schema, only: Collection[str] | None = None)
     absent = [name for name in schema.features if name not in there]
     if absent:
         raise TableError(
-            f"{len(absent)} column(s) that the model needs are missing: {_listed(absent)}; the "
-            f"table has {_listed(table.column_names)}"
+            f"{len(absent)} column(s) that the model needs are missing: {listed(absent, 10)}; the "
+            f"table has {listed(table.column_names, 10)}"
         )
     columns: dict[str, Any] = {}
     for column in schema:
