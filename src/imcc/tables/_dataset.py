@@ -256,14 +256,12 @@ def _column(column: Column, values: Any, missing: Collection[str]) -> tuple[Attr
 
 def _kind_of_constant(values: Any) -> str:
     """Return what the value of a column is that is the same in every row."""
-    types, present = arrow().types, values.drop_null()
-    if is_text(values) and len(present):
-        if compute().all(looks_numeric(present)).as_py():
-            return "number"
-        return "category" if to_flags(present)[1].any() else "yes/no"
-    if types.is_boolean(values.type):
+    if arrow().types.is_temporal(values.type):
+        return "category"
+    if not to_flags(values)[1].any():
         return "yes/no"
-    return "category" if types.is_temporal(values.type) else "number"
+    is_number = not is_text(values) or compute().all(looks_numeric(values)).as_py()
+    return "number" if is_number else "category"
 
 
 def _words(name: str, values: Any) -> tuple[Attribute, np.ndarray]:
@@ -317,13 +315,11 @@ def _as_before(
     values = plain_column(name, values, missing, dates=False)
     if known is not None:
         return _words(name, values)
-    column = Column(name, "number")
-    if is_text(values):
-        flags, neither = to_flags(values)
-        if not neither.any():
-            return Attribute(name), flags
+    if not to_flags(values)[1].any():
+        column = Column(name, "yes/no")
+    elif is_text(values):
         decimal, percent = number_form(name, values, stated=True)
-        column = replace(column, decimal=decimal, percent=percent)
-    elif arrow().types.is_boolean(values.type):
-        column = replace(column, kind="yes/no")
+        column = Column(name, "number", decimal=decimal, percent=percent)
+    else:
+        column = Column(name, "number")
     return Attribute(name), typed_column(column, values)[name]
