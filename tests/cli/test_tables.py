@@ -15,8 +15,7 @@ from sklearn.preprocessing import OneHotEncoder
 from imcc import IMCCClassifier
 from imcc.estimators.thresholds import decision_thresholds
 from imcc.persistence import load_model, read_card, save_model
-from imcc.tables import read_table
-from imcc.tables._encoding import UnknownValuesWarning
+from imcc.tables import UnknownValuesWarning, read_table
 from imcc.tables._example import write_example
 from tests.cli.conftest import flat, invoke, one_setting, table
 

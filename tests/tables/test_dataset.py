@@ -7,7 +7,7 @@ import pytest
 
 from imcc.datasets import DataFormatError, Dataset, DataWarning, read, write
 from imcc.datasets._match import read_matching
-from imcc.tables import TableError, read_dataset, to_dataset, write_schema
+from imcc.tables import TableError, read_dataset, read_schema, to_dataset, write_schema
 from imcc.tables._schema import Column, Schema
 
 pa = pytest.importorskip("pyarrow")
@@ -113,10 +113,8 @@ def test_columns_that_are_no_numbers(name, values):
     assert dataset.coding.left_out == (name,)
 
 
-def test_ids_of_numbers_can_be_numbers():
+def test_an_id_can_be_stated_to_be_a_number():
     frame = {"row": range(30), "y": [0, 1] * 15}
-    with pytest.raises(TableError, match="'row'"):
-        to_dataset(frame, ["y"])
     dataset = to_dataset(frame, ["y"], kinds={"row": "number"})
     np.testing.assert_array_equal(dataset.X.ravel(), range(30))
 
@@ -145,6 +143,16 @@ def test_a_schema_file(file, tmp_path):
         dataset = read_dataset(path, schema=schema)
     assert dataset.feature_names == ("a", "b=1", "b=2", "b=3")
     assert dataset.label_names == ("y",)
+
+
+@pytest.mark.parametrize(
+    "text", ["missing = " + "[" * 100_000, "[columns]\n" + ".".join("a" * 3000) + " = 1"]
+)
+def test_a_schema_that_is_nested_too_deeply(tmp_path, text):
+    path = tmp_path / "schema.toml"
+    path.write_text(text)
+    with pytest.raises(DataFormatError, match=r"schema\.toml: this is not a schema"):
+        read_schema(path)
 
 
 def test_one_hot_encoding_is_limited_by_the_size_of_the_file(file):

@@ -10,8 +10,7 @@ any size.  :func:`read_dataset` converts a table of numbers and categories to ar
 from imcc.tables._classifier import TableClassifier
 from imcc.tables._corrected import TreeCorrectedClassifier
 from imcc.tables._dataset import read_dataset, to_dataset
-from imcc.tables._encoder import TableEncoder
-from imcc.tables._encoding import UnknownValuesWarning
+from imcc.tables._encoder import TableEncoder, UnknownValuesWarning
 from imcc.tables._example import example_table
 from imcc.tables._labels import read_tags, tag_matrix
 from imcc.tables._load import read_table

@@ -18,20 +18,17 @@ from imcc.datasets._files import MAX_CELLS, Source
 from imcc.datasets._match import encode_as_before, match_columns
 from imcc.datasets._table import Attribute, Table
 from imcc.tables._columns import (
-    are_percentages,
     arrow,
     as_table,
-    clean_text,
     compute,
-    find_decimal,
     is_text,
     looks_numeric,
+    number_form,
     plain_column,
     to_flags,
-    with_points,
 )
 from imcc.tables._load import TableSource, known_columns, open_tables
-from imcc.tables._schema import Column, TableError, refuse_thousands
+from imcc.tables._schema import Column, TableError
 from imcc.tables._toml import KnownColumns, read_schema
 from imcc.tables._typed import typed_column, words_and_codes
 
@@ -248,9 +245,7 @@ def _columns(
 
 def _column(column: Column, values: Any, missing: Collection[str]) -> tuple[Attribute, np.ndarray]:
     """Return a column that is not text, a date or an id as numbers, or as codes of its words."""
-    values = plain_column(column.name, values)
-    if is_text(values):
-        values, _ = clean_text(values, missing)
+    values = plain_column(column.name, values, missing)
     if column.kind == "constant":
         column = replace(column, kind=_kind_of_constant(values))
     if column.kind != "category":
@@ -261,14 +256,12 @@ def _column(column: Column, values: Any, missing: Collection[str]) -> tuple[Attr
 
 def _kind_of_constant(values: Any) -> str:
     """Return what the value of a column is that is the same in every row."""
-    types, present = arrow().types, values.drop_null()
-    if is_text(values) and len(present):
-        if compute().all(looks_numeric(present)).as_py():
-            return "number"
-        return "category" if to_flags(present)[1].any() else "yes/no"
-    if types.is_boolean(values.type):
+    if arrow().types.is_temporal(values.type):
+        return "category"
+    if not to_flags(values)[1].any():
         return "yes/no"
-    return "category" if types.is_temporal(values.type) else "number"
+    is_number = not is_text(values) or compute().all(looks_numeric(values)).as_py()
+    return "number" if is_number else "category"
 
 
 def _words(name: str, values: Any) -> tuple[Attribute, np.ndarray]:
@@ -317,24 +310,16 @@ def _as_before(
     name: str, values: Any, known: Collection[str] | None
 ) -> tuple[Attribute, np.ndarray]:
     """Return a column as words if some are known, and otherwise as numbers or yes/no."""
-    values = plain_column(name, values, dates=False)
+    # A word of the training data, such as "none", is not a missing value.
+    missing = MISSING - {word.lower() for word in known or ()}
+    values = plain_column(name, values, missing, dates=False)
     if known is not None:
-        if is_text(values):
-            # A word of the training data, such as "none", is not a missing value.
-            values, _ = clean_text(values, MISSING - {word.lower() for word in known})
         return _words(name, values)
-    column = Column(name, "number")
-    if is_text(values):
-        values, _ = clean_text(values)
-        flags, neither = to_flags(values)
-        if not neither.any():
-            return Attribute(name), flags
-        percent = are_percentages(values, 1.0)
-        written = with_points(values, ".", percent)
-        decimal = find_decimal(written, 1.0, stated=True)
-        if decimal == ",":
-            refuse_thousands(name, written)
-        column = replace(column, decimal=decimal, percent=percent)
-    elif arrow().types.is_boolean(values.type):
-        column = replace(column, kind="yes/no")
+    if not to_flags(values)[1].any():
+        column = Column(name, "yes/no")
+    elif is_text(values):
+        decimal, percent = number_form(name, values, stated=True)
+        column = Column(name, "number", decimal=decimal, percent=percent)
+    else:
+        column = Column(name, "number")
     return Attribute(name), typed_column(column, values)[name]

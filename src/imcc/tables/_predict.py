@@ -28,7 +28,7 @@ from imcc.estimators.cross_fit import label_probabilities, label_scores
 from imcc.persistence._card import ModelCard
 from imcc.tables._classifier import TableClassifier
 from imcc.tables._columns import arrow
-from imcc.tables._encoding import UnknownValuesWarning
+from imcc.tables._encoder import UnknownValuesWarning
 from imcc.tables._load import (
     check_columns,
     frame_for_model,

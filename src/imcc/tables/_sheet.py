@@ -18,7 +18,7 @@ from imcc._utils.optional import require
 from imcc.datasets import DataFormatError
 from imcc.datasets._errors import listed
 from imcc.datasets._files import Content, open_member, unpack_limit
-from imcc.tables._columns import arrow
+from imcc.tables._columns import arrow, column_names
 
 _FORBIDDEN = (b"<!DOCTYPE", b"<!ENTITY")
 _BLOCK = 2**20
@@ -127,11 +127,8 @@ def _table(rows: list[tuple[Any, ...]], header: bool, path: str) -> Any:
         raise DataFormatError("the sheet has no rows", path)
     width = max(map(len, rows))
     first = rows[0] if header else ()
-    names = ["" if cell is None else str(cell).strip() for cell in first]
-    names = [names[i] if i < len(names) and names[i] else f"column{i}" for i in range(width)]
-    if len(set(names)) < width:
-        twice = sorted({name for name in names if names.count(name) > 1})
-        raise DataFormatError(f"columns have the same name: {twice}", path)
+    cells = ["" if cell is None else str(cell) for cell in first]
+    names = column_names([*cells, *[""] * (width - len(cells))], path)
     body = rows[int(header) :]
     if width * len(body) > 2 * sum(map(len, body)) + 2**24:
         raise DataFormatError("the rows of the sheet have very different lengths", path)
