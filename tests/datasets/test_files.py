@@ -140,11 +140,11 @@ def test_missing_files_are_no_damaged_files(tmp_path):
     [
         (bytes(range(256)) * 4, "binary file"),
         (b"a,y\n1,\x000\n", "NUL"),
-        (bytes(range(128, 160)) * 20, "binary file|not UTF-8"),
+        (bytes(range(128, 160)) * 20, "binary file|not UTF-8|line 1"),
         (gzip.compress(b"a,y\n1,0\n", mtime=0), "this is a gzip file"),
         (b"BZh91AY&SY", "this is a bzip2 file"),
         (b"PK\x03\x04rest", "this is a zip file"),
-        (b"\xff\xfeodd", "not utf-16|not UTF-8"),
+        (b"\xff\xfeodd", "not utf-16|not UTF-8|line 1"),
     ],
 )
 def test_binary_garbage_in_text_files(tmp_path, data, reason):

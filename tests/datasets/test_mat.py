@@ -79,7 +79,7 @@ def test_names_can_be_given(mat):
         ({"data": X, "target": Y[:3]}, "the same number of rows"),
         ({"data": X, "target": 3 * Y}, "coded"),
         ({"data": X + 1j, "target": Y}, "the variables"),
-        ({"data": np.zeros((0, 3)), "target": np.zeros((0, 2))}, "no rows"),
+        ({"data": np.zeros((0, 3)), "target": np.zeros((0, 2))}, "with rows"),
         ({"data": np.zeros((2, 2, 2)), "target": Y}, "the variables"),
     ],
 )

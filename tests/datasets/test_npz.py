@@ -73,7 +73,7 @@ def test_a_header_that_promises_more_than_there_is(tmp_path):
 def test_a_bomb_is_refused(tmp_path):
     np.savez_compressed(tmp_path / "bomb.npz", X=np.zeros((1000, 1000)), Y=np.ones((1000, 1)))
     assert (tmp_path / "bomb.npz").stat().st_size < 50_000
-    with pytest.raises(DataFormatError, match="larger than the limit of 1,000,000 bytes"):
+    with pytest.raises(DataFormatError, match="max_bytes="):
         read(tmp_path / "bomb.npz", max_bytes=1_000_000)
     assert read(tmp_path / "bomb.npz", max_bytes=10_000_000).n_rows == 1000
 

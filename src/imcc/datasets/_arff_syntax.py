@@ -24,6 +24,9 @@ _ESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
 _TO_ESCAPE = str.maketrans({"\\": r"\\", "'": r"\'", "\n": r"\n", "\r": r"\r", "\t": r"\t"})
 _BARE = re.compile(r"[A-Za-z0-9_.+/#=-]+")
 
+# Any file may have so many attributes, which take more memory than the name of a feature.
+_FEW_ATTRIBUTES = 2**18
+
 _NUMERIC = frozenset({"numeric", "real", "integer"})
 
 
@@ -79,7 +82,7 @@ def parse_header(lines: Iterator[tuple[int, str]], content: Content) -> tuple[st
             return relation, columns
         if word == "@attribute":
             columns.append(_column(stripped, path, number))
-            content.check_table(len(columns))
+            content.check_columns(len(columns), "attributes", _FEW_ATTRIBUTES)
         elif match := _RELATION.match(stripped):
             relation = unquote(match[1].strip())
         elif word.startswith("@"):

@@ -88,7 +88,7 @@ def read(
           encode attributes with more than two values) and ``encoding``.
         * For ``.mat`` and ``.npz``: ``variables``, the names of the feature and the label variable
           or a list of such pairs, and ``transpose_labels``, whether labels are labels x rows.
-        * For svmlight: ``n_features``, ``index_base`` ("auto", "zero" or "one") and ``encoding``.
+        * For svmlight: ``n_features`` and ``index_base`` ("auto", "zero" or "one").
         * For tables: those of :func:`imcc.tables.read_dataset`, which reads them.
 
     Returns
