@@ -2,7 +2,7 @@ import pytest
 
 from imcc.datasets import DataFormatError
 from imcc.datasets._files import Content
-from imcc.datasets._label_xml import format_label_xml, parse_label_xml
+from imcc.datasets._mulan import format_label_xml, parse_label_xml
 
 
 def parse(text, tmp_path):

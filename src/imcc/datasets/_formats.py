@@ -10,13 +10,26 @@ from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 from imcc._utils.errors import InvalidArgumentError, InvalidTypeError, given
-from imcc.datasets._arff_write import write_meka, write_mulan, xml_path
 from imcc.datasets._csv import write_csv
 from imcc.datasets._dataset import Dataset
 from imcc.datasets._errors import DataFormatError
-from imcc.datasets._files import Content, Source, inner_name, open_all, refuses_by_memory
+from imcc.datasets._files import (
+    Content,
+    Source,
+    inner_name,
+    open_all,
+    open_beside,
+    refuses_by_memory,
+)
 from imcc.datasets._mat import read_mat
-from imcc.datasets._mulan import has_label_xml, meka_count, read_meka, read_mulan
+from imcc.datasets._mulan import (
+    meka_count,
+    read_meka,
+    read_mulan,
+    write_meka,
+    write_mulan,
+    xml_path,
+)
 from imcc.datasets._npz import read_npz, write_npz
 from imcc.datasets._svmlight import read_svmlight, write_svmlight
 
@@ -219,7 +232,7 @@ def _by_suffix(suffix: str, path: str) -> Format:
 def _arff_dialect(content: Content, options: dict[str, Any]) -> str:
     if options.get("labels") is not None or options.get("label_prefix") is not None:
         return "mulan"
-    if has_label_xml(content):
+    if open_beside(content, ".xml") is not None:
         return "mulan"
     relation = _RELATION.search(content.data[:_BEGINNING])
     counted = relation and meka_count(relation[1].decode("latin-1")) is not None
