@@ -7,7 +7,8 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 
-from imcc.datasets import DataFormatError, concatenate, read, write
+from imcc.datasets import DataFormatError, read, write
+from imcc.datasets._dataset import concatenate
 
 read_mat = functools.partial(read, format="mat")
 

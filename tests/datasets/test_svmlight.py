@@ -9,12 +9,12 @@ from imcc.datasets import (
     DataFormatError,
     Dataset,
     DataWarning,
-    concatenate,
     open_stream,
     read,
     write,
 )
 from imcc.datasets._coding import Coding
+from imcc.datasets._dataset import concatenate
 from imcc.datasets._match import read_matching
 
 read_svmlight = functools.partial(read, format="svmlight")

@@ -254,7 +254,7 @@ def test_types_of_parquet_for_a_model_of_arrays(tmp_path):
 
 def test_a_written_data_set_is_read_again(tmp_path):
     toy = Dataset([[0.5, 0, -1.25], [0, 0, 3e-7], [1, 2, 0]], [[1, 0], [0, 0], [1, 1]], name="toy")
-    path = write(toy, tmp_path / "toy.csv", delimiter=";")
-    assert path.read_text().startswith("x0;x1;x2;label0;label1\n0.5;0.0;-1.25;1;0\n")
+    path = write(toy, tmp_path / "toy.csv")
+    assert path.read_text().startswith("x0,x1,x2,label0,label1\n0.5,0.0,-1.25,1,0\n")
     assert read(path, labels=-2) == toy
     assert "\t" in write(toy, tmp_path / "toy.tsv").read_text()

@@ -47,7 +47,8 @@ def list_(as_json: bool) -> None:
     """List the named data sets."""
     from rich.filesize import decimal
 
-    from imcc.datasets import dataset_info, is_available, list_datasets
+    from imcc.datasets import dataset_info, list_datasets
+    from imcc.datasets._load import is_available
 
     with problems_reported():
         infos = [dataset_info(name) for name in list_datasets()]

@@ -144,7 +144,6 @@ def write(
     *,
     format: str | None = None,  # noqa: A002
     overwrite: bool = True,
-    **options: Any,
 ) -> Any:
     """Write a data set to a file, which :func:`read` can read.
 
@@ -159,8 +158,6 @@ def write(
         XML file with the labels next to it).
     overwrite : bool, default=True
         Whether to overwrite existing files.
-    **options
-        ``delimiter`` for CSV.
 
     Returns
     -------
@@ -183,13 +180,11 @@ def write(
     True
     >>> folder.cleanup()
     """
-    chosen = _format_to_write(PurePath(path), format)
-    assert chosen.writer is not None
-    unknown = set(options) - set(inspect.signature(chosen.writer).parameters)
-    if unknown:
-        raise InvalidTypeError(
-            min(unknown), f"is not an option of writing the format {chosen.name!r}"
-        )
+    suffix = PurePath(inner_name(path)).suffix.lower()
+    chosen = _named(format) if format is not None else _by_suffix(suffix, str(path))
+    if chosen.writer is None:
+        writable = ", ".join(known.name for known in FORMATS.values() if known.writer is not None)
+        raise ValueError(f"the format {chosen.name!r} is read only; use one of {writable}")
     if not Path(path).parent.is_dir():
         raise FileNotFoundError(f"there is no folder {Path(path).parent} to write {path} into")
     files = [Path(path), xml_path(path)] if chosen.name == "mulan" else [Path(path)]
@@ -198,7 +193,7 @@ def write(
         raise FileExistsError(
             f"{there[0]} already exists; overwrite it with " + given("overwrite", True)
         )
-    return chosen.writer(dataset, path, **options)
+    return chosen.writer(dataset, path)
 
 
 def format_to_read(content: Content, wanted: str | None, options: dict[str, Any]) -> Format:
@@ -255,12 +250,3 @@ def checked_reader(chosen: Format, options: dict[str, Any]) -> Callable[..., Dat
             f"is not an option of the format {chosen.name!r}, which has {', '.join(sorted(known))}",
         )
     return reader
-
-
-def _format_to_write(path: PurePath, wanted: str | None) -> Format:
-    suffix = PurePath(inner_name(path)).suffix.lower()
-    chosen = _named(wanted) if wanted is not None else _by_suffix(suffix, str(path))
-    if chosen.writer is None:
-        writable = ", ".join(f.name for f in FORMATS.values() if f.writer is not None)
-        raise ValueError(f"the format {chosen.name!r} is read only; use one of {writable}")
-    return chosen
