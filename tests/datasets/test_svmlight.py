@@ -1,9 +1,7 @@
-import functools
-
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import sklearn.datasets
-from sklearn.preprocessing import MultiLabelBinarizer
 
 from imcc.datasets import (
     DataFormatError,
@@ -17,15 +15,13 @@ from imcc.datasets._coding import Coding
 from imcc.datasets._dataset import concatenate
 from imcc.datasets._match import read_matching
 
-read_svmlight = functools.partial(read, format="svmlight")
-
 
 @pytest.fixture
 def svm(tmp_path):
     def make(text, **options):
         path = tmp_path / "toy.svm"
         path.write_text(text)
-        return read_svmlight(path, **options)
+        return read(path, **options)
 
     return make
 
@@ -100,30 +96,31 @@ def test_wrong_files(tmp_path, reader, text, line):
     assert caught.value.line == line
 
 
-def test_scikit_learn_reads_the_same(tmp_path, toy):
-    toy = concatenate(
-        [toy, Dataset(np.zeros((1, 3)), [[0, 0]], toy.feature_names, toy.label_names)]
-    )
+def test_scikit_learn_reads_and_writes_the_same(tmp_path, toy):
     path = write(toy, tmp_path / "toy.svm")
     X, labels = sklearn.datasets.load_svmlight_file(
         str(path), multilabel=True, zero_based=True, n_features=3
     )
-    kept = [
-        0,
-        2,
-        3,
-    ]  # scikit-learn has a row without labels too, but MultiLabelBinarizer wants some
     np.testing.assert_array_equal(X.toarray(), toy.X)
-    binarised = MultiLabelBinarizer(classes=[0, 1]).fit_transform([labels[i] for i in kept])
-    np.testing.assert_array_equal(binarised, toy.Y[kept])
-
-
-def test_what_scikit_learn_writes(tmp_path):
-    X = np.array([[0.5, 0, 1], [0, 2, 0], [0, 0, 3]])
-    Y = np.array([[1, 0], [1, 1], [0, 1]])
+    assert labels == [tuple(np.flatnonzero(row)) for row in toy.Y]
+    X, Y = np.array([[0.5, 0, 1], [0, 2, 0], [0, 0, 3]]), np.array([[1, 0], [1, 1], [0, 1]])
     path = tmp_path / "theirs.svm"
     sklearn.datasets.dump_svmlight_file(X, Y, str(path), multilabel=True, zero_based=False)
     assert read(path, index_base="one") == Dataset(X, Y, (), ("0", "1"))
+
+
+def test_blocks_of_rows_are_put_together(tmp_path):
+    """Scikit-learn parses ten thousand rows at a time; some have neither labels nor features."""
+    rng = np.random.RandomState(0)
+    X = sp.random(25_000, 30, 0.05, format="csr", random_state=0)
+    dataset = Dataset(X, rng.rand(25_000, 3) < 0.3)
+    path = write(dataset, tmp_path / "long.svm")
+    assert read(path) == dataset
+    text = path.read_text().splitlines()
+    text[20_000] = "0 1:2 3:x"
+    path.write_text("\n".join(text))
+    with pytest.raises(DataFormatError, match="line 20001"):
+        read(path)
 
 
 def test_several_files_are_joined(tmp_path):
