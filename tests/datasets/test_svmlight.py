@@ -140,6 +140,12 @@ def test_files_with_other_names_are_not_joined(tmp_path, toy):
         read([tmp_path / "a.svm", tmp_path / "b.svm"])
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path, toy):
+    path = write(toy, tmp_path / "toy.svm")
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert read(path) == toy
+
+
 def test_the_name_is_kept(tmp_path, toy):
     path = write(toy.renamed("kept"), tmp_path / "file.svm")
     assert read(path).name == "kept"

@@ -367,7 +367,7 @@ _LINE = re.compile(r"([^\r\n]*+)(\r\n?|\n|\Z)")
 _LINES_TOLD = 256
 
 
-def each_line(text: str, *, keep_ends: bool = False) -> Iterator[str]:
+def each_line(text: str) -> Iterator[str]:
     r"""Yield the lines of a text one at a time, since a list of many short lines takes much memory.
 
     Unlike in ``str.splitlines``, only line feeds and carriage returns end a line, because other
@@ -376,10 +376,9 @@ def each_line(text: str, *, keep_ends: bool = False) -> Iterator[str]:
     >>> list(each_line("a\r\nb"))
     ['a', 'b']
     """
-    group = 0 if keep_ends else 1
     for number, match in enumerate(_LINE.finditer(text), 1):
         if match[0] or not match.end():
-            yield match[group]
+            yield match[1]
         if not number % _LINES_TOLD:
             report_progress(match.end(), len(text))
     report_progress(1.0)

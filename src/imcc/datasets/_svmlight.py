@@ -75,15 +75,15 @@ def _each_block(file: IO[bytes], path: str, size: int, declared: dict[str, Any])
     for number, line in enumerate(iter(lambda: file.readline(_LONGEST), b""), 1):
         if len(line) == _LONGEST:
             raise DataFormatError(f"the line is longer than {_LONGEST:,} bytes", path, number)
+        if number == 1:
+            line = line.removeprefix(codecs.BOM_UTF8)
         if line.startswith(_MARK):
             declared.update(_parse_names(line.removeprefix(_MARK), path, number))
         text = line.partition(b"#")[0].strip()
-        if number == 1:
-            text = text.removeprefix(codecs.BOM_UTF8)
-            if _SIZES.fullmatch(text):
-                sizes = ("n_rows", "n_features", "n_labels")
-                declared.update(zip(sizes, map(int, text.split()), strict=True))
-                continue
+        if number == 1 and _SIZES.fullmatch(text):
+            sizes = ("n_rows", "n_features", "n_labels")
+            declared.update(zip(sizes, map(int, text.split()), strict=True))
+            continue
         if not text:
             continue
         if not _ROW.fullmatch(text):
