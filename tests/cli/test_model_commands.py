@@ -111,6 +111,8 @@ def test_every_option_of_tune_counts(imcc, pets, tmp_path, tuned, changed):
         ("random_state=3", "--seed"),
         ("grid=small", "grid must be"),
         ("kernels=x", "kernel"),
+        ("n_clusters__x=1", "n_clusters__x"),
+        ("device=nonsense", "device"),
     ],
 )
 def test_the_estimator_checks_its_parameters(imcc, pets, tmp_path, setting, message):

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from sklearn.ensemble import ExtraTreesClassifier
 
 from imcc import IMCCClassifier, KernelEnsembleClassifier
+from imcc.baselines import KernelRidgeBaseline
 from imcc.persistence import ModelFileError, load_model, save_model, untrusted_types
 from imcc.persistence._checks import check_model
 from imcc.persistence._file import _digest
@@ -425,6 +426,35 @@ def test_trees_of_more_features_than_the_model(trees, tmp_path):
     file = rewritten(trees, tmp_path / "m", schema_change(change))
     with pytest.raises(ModelFileError, match="a tree with 1000 features in a model with 5"):
         load_model(file, trusted=[TREE])
+
+
+def test_the_process_survives(problem, tmp_path):
+    """In a process of its own, which a wrong index would end: kernel ridge on sparse rows."""
+    X, Y = problem
+    model = KernelRidgeBaseline(cv=3).fit(sp.csr_matrix(X), Y)
+    whole = save_model(model, tmp_path / "whole")
+
+    def change(members):
+        for name in [name for name in members if name.endswith(".npz")]:
+            with np.load(io.BytesIO(members[name])) as archive:
+                parts = {part: archive[part].copy() for part in archive.files}
+            parts["indices"][:] = 2**31 - 1
+            members[name] = packed(**parts)
+
+    file = rewritten(whole, tmp_path / "m", change)
+    code = (
+        "import sys, scipy.sparse as sp\n"
+        "from imcc.persistence import *\n"
+        "assert load_model(sys.argv[2]).predict(sp.csr_matrix((3, 5))).shape == (3, 4)\n"
+        "try:\n"
+        "    load_model(sys.argv[1], trusted=['scipy.sparse._csr.csr_matrix'])\n"
+        "except ModelFileError:\n"
+        "    print('refused')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(file), str(whole)], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (0, "refused\n"), done.stderr
 
 
 # Indices of other compiled code

@@ -1,6 +1,7 @@
 """Tables as arrays: read_dataset, to_dataset, and files for models that were fitted to arrays."""
 
 import datetime
+import warnings
 
 import numpy as np
 import pytest
@@ -101,7 +102,6 @@ def test_what_a_column_becomes():
     [
         ("text", [f"some words about {i} things" for i in range(30)]),
         ("date", [datetime.date(2021, 1, 1 + i) for i in range(30)]),
-        ("id", [f"T-{i:03}" for i in range(30)]),
     ],
 )
 def test_columns_that_are_no_numbers(name, values):
@@ -113,10 +113,37 @@ def test_columns_that_are_no_numbers(name, values):
     assert dataset.coding.left_out == (name,)
 
 
-def test_an_id_can_be_stated_to_be_a_number():
-    frame = {"row": range(30), "y": [0, 1] * 15}
-    dataset = to_dataset(frame, ["y"], kinds={"row": "number"})
+def test_what_becomes_of_ids_is_said():
+    """Words are left out, as in tables; numbers are used, as a year may be."""
+    frame = {"row": range(30), "key": [f"T-{i:03}" for i in range(30)], "y": [0, 1] * 15}
+    with (
+        pytest.warns(UserWarning, match="'row'.*used as a number"),
+        pytest.warns(UserWarning, match="'key'.*left out"),
+    ):
+        dataset = to_dataset(frame, ["y"])
     np.testing.assert_array_equal(dataset.X.ravel(), range(30))
+    assert dataset.coding.left_out == ("key",)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        to_dataset(frame, ["y"], kinds={"row": "number"}, drop=["key"])
+
+
+def test_data_sets_are_the_same_after_writing_and_reading(tmp_path):
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(30, 3)), (rng.random((30, 2)) < 0.5).astype(int)
+    X[:, 0] = np.arange(30)
+    with pytest.warns(UserWarning, match="'x0'"):
+        found = read(write(Dataset(X, Y), tmp_path / "a.csv"), labels=-2)
+    np.testing.assert_array_equal(found.X, X)
+    np.testing.assert_array_equal(found.Y, Y)
+    X[0, 0] = np.inf
+    with pytest.raises(ValueError, match="infinite"):
+        write(Dataset(X, Y), tmp_path / "b.csv")
+
+
+def test_infinite_values_are_refused(file):
+    with pytest.raises(DataFormatError, match=r"'a'.*'-inf'"):
+        read_dataset(file("a,b,y\n-inf,2,0\n3,4,1\n"), ["y"])
 
 
 def test_cells_of_the_wrong_kind_are_named_with_their_line(file):

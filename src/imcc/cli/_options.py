@@ -134,7 +134,7 @@ CONVERTING: dict[str, Callable[..., Any]] = {
         type=click.Choice(NOMINAL),
         default="onehot",
         show_default=True,
-        help="How to encode words that are neither yes nor no.",
+        help="How to encode words of ARFF files that are neither yes nor no.",
     ),
     "variables": click.option(
         "--variables",
@@ -211,13 +211,14 @@ def _with_options(
     def collecting(**arguments: Any) -> Any:
         every = {name: arguments.pop(name) for name in options}
         reading = {name: value for name, value in every.items() if changed_options(name)}
-        if options.keys() >= _COLUMNS.keys():
+        about_columns = options.keys() >= _COLUMNS.keys()
+        if about_columns:
             arguments["columns"] = {name: reading[name] for name in _COLUMNS if name in reading}
         if "variables" in reading:
             reading["variables"] = list(reading["variables"])
         if isinstance(reading.get("labels"), str):
             reading["label_prefix"] = reading.pop("labels").removesuffix("*")
-        rest = {name: value for name, value in reading.items() if name not in _COLUMNS}
+        rest = {n: v for n, v in reading.items() if not (about_columns and n in _COLUMNS)}
         if "schema" in reading:  # which may also say how to read the file
             from imcc.tables import read_schema
 
@@ -232,7 +233,7 @@ def _with_options(
 
 def converting_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add all options for reading files, passed as ``reading``."""
-    return _with_options(command, CONVERTING)
+    return _with_options(command, {**CONVERTING, "schema": _SCHEMA, "drop": _COLUMNS["drop"]})
 
 
 def data_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -56,6 +56,8 @@ class Setting(click.ParamType):
         name, _, text = (part.strip() for part in value.partition("="))
         if not name or not text:
             self.fail(f"{value!r} is not a name and a value, such as betas=0.1,1", param, context)
+        if "__" in name:
+            self.fail(f"{name!r} is not a parameter of the classifier itself", param, context)
         if name in _OPTIONS:
             self.fail(f"{name} is set by {_OPTIONS[name]}", param, context)
         values = tuple(_value(word.strip()) for word in text.removesuffix(",").split(","))
@@ -210,6 +212,7 @@ def tune(
                 scoring=metric, cv="loo" if folds is None else cv, random_state=seed
             )
         classifier.set_params(**dict(settings))
+        _check_device(dict(settings).get("device"))
         about: dict[str, Any] = {}
         with working("reading", quiet=quiet):
             if is_table:
@@ -276,6 +279,18 @@ def tune(
         figures = [(name, f"{value:.4f}") for name, value in card.metrics.items()]
         print_table("How good it is", [("", "left"), ("", "right")], figures)
         say(f"{card.model} on {card.data_name} ({card.n_rows:,} rows) written to {output}")
+
+
+def _check_device(device: str | None) -> None:
+    """Report a device that is not there as an error of the option that named it."""
+    import numpy as np
+
+    from imcc._array.device import on_device
+
+    try:
+        on_device(np.empty((0, 1)), device)
+    except RuntimeError as error:
+        raise click.UsageError(str(error)) from error
 
 
 def _numbers(

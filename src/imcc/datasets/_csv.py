@@ -7,6 +7,8 @@ import io
 import os
 from pathlib import Path
 
+import numpy as np
+
 from imcc._utils.files import save
 from imcc._utils.progress import report_progress
 from imcc.datasets._dataset import Dataset
@@ -42,6 +44,8 @@ def write_csv(dataset: Dataset, path: str | os.PathLike[str]) -> Path:
     >>> folder.cleanup()
     """
     check_names(dataset, "CSV")
+    if np.isinf(dataset.X.data if dataset.is_sparse else dataset.X).any():
+        raise ValueError("the data set has infinite values, which CSV files of tables cannot have")
     delimiter = "\t" if inner_name(path).lower().endswith(".tsv") else ","
     buffer = io.StringIO(newline="")
     names = [*dataset.feature_names, *dataset.label_names]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -33,7 +34,8 @@ from imcc.tables._toml import KnownColumns, read_schema
 from imcc.tables._typed import typed_column, words_and_codes
 
 # Kinds of columns that are not features of an array.
-_NOT_NUMBERS = ("text", "date", "id")
+_NOT_NUMBERS = ("text", "date")
+_INFINITE = ("inf", "infinity")
 
 
 def read_dataset(
@@ -199,15 +201,22 @@ def _dataset(source: TableSource, known: KnownColumns, name: str) -> Dataset:
         columns = [column for column in schema if column.kind != "label"]
         _refuse_kinds(columns)
         missing = schema.missing_words
+        ids = {
+            column.name: plain_column(column.name, source.table[column.name], missing)
+            for column in columns
+            if column.kind == "id"
+        }
+        left_out = [name for name, values in ids.items() if not _counts_rows(name, values)]
+        columns = [column for column in columns if column.name not in left_out]
         table = _columns(
             [_column(column, source.table[column.name], missing) for column in columns],
             source.path or name,
             max((file.limits.max_cells for file in source.files), default=MAX_CELLS),
         )
         X, feature_names, coding = encode_features(table, range(len(columns)))
-    if known.drop:
+    if known.drop or left_out:
         coding = coding or Coding()
-        coding = replace(coding, left_out=(*coding.left_out, *known.drop))
+        coding = replace(coding, left_out=(*coding.left_out, *known.drop, *left_out))
     return Dataset(
         X, Y, tuple(feature_names), tuple(label_names), name, source=source.path, coding=coding
     )
@@ -228,6 +237,19 @@ def _refuse_kinds(columns: Sequence[Column]) -> None:
         )
 
 
+def _counts_rows(name: str, values: Any) -> bool:
+    """Return whether an id is a number, and warn of what becomes of it."""
+    counts = bool(not is_text(values) or compute().all(looks_numeric(values)).as_py())
+    happens = "it is used as a number" if counts else "it is left out"
+    warnings.warn(
+        f"the column {name!r} seems to be an id: {happens}; leave it out with drop, or state what "
+        f"it is with kinds={{{name!r}: {'number' if counts else 'category'!r}}}",
+        UserWarning,
+        stacklevel=4,
+    )
+    return counts
+
+
 class _Columns(Table):
     """Columns of a table file, whose lines are looked up when an error names a row."""
 
@@ -246,6 +268,8 @@ def _columns(
 def _column(column: Column, values: Any, missing: Collection[str]) -> tuple[Attribute, np.ndarray]:
     """Return a column that is not text, a date or an id as numbers, or as codes of its words."""
     values = plain_column(column.name, values, missing)
+    if column.kind == "id":
+        column = replace(column, kind="number")
     if column.kind == "constant":
         column = replace(column, kind=_kind_of_constant(values))
     if column.kind != "category":
@@ -266,6 +290,10 @@ def _kind_of_constant(values: Any) -> str:
 
 def _words(name: str, values: Any) -> tuple[Attribute, np.ndarray]:
     words, codes = words_and_codes(values)
+    if infinite := [word for word in words if word.lower().lstrip("+-") in _INFINITE]:
+        raise TableError(
+            f"the column {name!r} has the infinite value {infinite[0]!r}, which is not supported"
+        )
     order = sorted(range(len(words)), key=words.__getitem__)
     positions = np.full(len(words) + 1, np.nan)
     positions[order] = np.arange(len(words))

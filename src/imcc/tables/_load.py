@@ -275,6 +275,8 @@ def known_columns(
             "is what stands between tags, and no column of tags is named: " + given("tags"),
         )
     used = set(known.label_columns)
+    if both := [name for name in drop if name in used]:
+        raise InvalidArgumentError("drop", f"names {both[0]!r}, which is a label")
     out = [name for name in dict.fromkeys((*known.drop, *drop)) if name not in used]
     return replace(
         known,
