@@ -17,7 +17,6 @@ from imcc.baselines import (
     KernelRidgeBaseline,
 )
 from imcc.estimators import MultilabelCalibrator, TunedThresholds
-from imcc.tables import TreeCorrectedClassifier
 
 GRID = {"alphas": [1.0], "betas": [0.1, 1.0], "gammas": [0.1], "n_clusters": [4], "cv": 3}
 GRID["grid"] = "paper"  # one width
@@ -39,13 +38,9 @@ MODELS = {
     "grid search": GridSearchCV(IMCCClassifier(**IMCC), {"beta": [0.1, 1.0]}, cv=2),
     "thresholds": TunedThresholds(IMCCClassifier(**IMCC), cv=3),
     "thresholds of a search": TunedThresholds(IMCCClassifierCV(**GRID, random_state=0), cv=3),
-    "ensemble": KernelEnsembleClassifier(
-        views=("raw", "ranks", "tfidf"), width_scales=(1.0,), penalties=(0.1, 1.0), random_state=0
-    ),
-    "corrected by trees": TreeCorrectedClassifier(
-        KernelEnsembleClassifier(width_scales=(1.0,), penalties=(0.1, 1.0), random_state=0),
-        n_trees=5,
-        random_state=0,
+    "ensemble": KernelEnsembleClassifier(views=("raw", "ranks", "tfidf"), random_state=0),
+    "corrected by trees": KernelEnsembleClassifier(
+        views=("raw", "ranks", "tfidf"), trees="all", random_state=0
     ),
     "calibrated": MultilabelCalibrator(IMCCClassifier(**IMCC), cv=3),
     "calibrated, isotonic": MultilabelCalibrator(IMCCClassifier(**IMCC), cv=3, method="isotonic"),

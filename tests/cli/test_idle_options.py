@@ -13,7 +13,6 @@ from tests.cli.test_model_commands import commands
 @pytest.mark.parametrize(
     "words",
     [
-        "inspect MODEL --labels happy",
         "predict MODEL NEW --json -o OUT.csv",
         "predict MODEL NEW --proba --scores",
         "tune TRAIN NAMED -o OUT.skops --calibrate",

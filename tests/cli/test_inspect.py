@@ -95,9 +95,9 @@ def test_a_model_without_virtual_examples(imcc, pets, tmp_path, training):
 
 @pytest.fixture
 def ensemble(training, tmp_path):
-    model = KernelEnsembleClassifier(
-        views=("raw", "ranks"), width_scales=(1.0,), virtual_examples=False, random_state=0
-    ).fit(training.X, training.Y)
+    model = KernelEnsembleClassifier(views=("raw", "ranks"), random_state=0).fit(
+        training.X, training.Y
+    )
     return model, save_model(model, tmp_path / "m.skops", training)
 
 

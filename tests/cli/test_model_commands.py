@@ -25,7 +25,7 @@ from imcc.estimators import MultilabelCalibrator
 from imcc.metrics import METRICS
 from imcc.metrics import evaluate as evaluate_metrics
 from imcc.persistence import load_model, read_card, save_model
-from tests.cli.conftest import FEATURES, LABELS, NAMED, flat, make_data, one_setting, table
+from tests.cli.conftest import FEATURES, LABELS, NAMED, flat, invoke, make_data, one_setting, table
 
 GRID = one_setting("4,8", beta="0.1,1")
 
@@ -43,6 +43,14 @@ def training(pets):
 @pytest.fixture
 def testing(pets):
     return read(pets / "test.csv", labels=list(LABELS))
+
+
+@pytest.fixture(scope="module")
+def tuned(pets, tmp_path_factory):
+    """A model of the best of a few settings."""
+    file = tmp_path_factory.mktemp("tuned") / "m.skops"
+    invoke("tune", pets / "train.csv", *NAMED, *GRID, "-o", file)
+    return file
 
 
 # tune
@@ -67,14 +75,6 @@ def test_tune_is_the_search(imcc, pets, tmp_path, training):
     assert [column["kind"] for column in out["schema"]["columns"]] == ["number"] * 4 + ["label"] * 3
 
 
-def test_tune_takes_from_the_grid_what_is_not_set(imcc, pets, tmp_path):
-    few = ("--set", "alphas=1", "--set", "gammas=0.1", "--set", "n_clusters=4")
-    start = ("tune", pets / "train.csv", *NAMED, "--model", "imcc", *few, "--json", "--force")
-    for grid, n_settings in (("default", 7 * 4), ("paper", 7)):
-        found = imcc(*start, "-o", tmp_path / "m.skops", "--set", f"grid={grid}")
-        assert json.loads(found.stdout)["settings"] == n_settings
-
-
 @pytest.mark.parametrize(
     "changed",
     [
@@ -90,13 +90,11 @@ def test_tune_takes_from_the_grid_what_is_not_set(imcc, pets, tmp_path):
     ],
     ids=" ".join,
 )
-def test_every_option_of_tune_counts(imcc, pets, tmp_path, changed):
-    cards, models = [], []
-    for options in ((), changed):
-        model = tmp_path / f"{len(cards)}.skops"
-        imcc("tune", pets / "train.csv", *NAMED, *GRID, "-o", model, *options)
-        cards.append(read_card(model))
-        models.append(load_model(model))
+def test_every_option_of_tune_counts(imcc, pets, tmp_path, tuned, changed):
+    model = tmp_path / "m.skops"
+    imcc("tune", pets / "train.csv", *NAMED, *GRID, "-o", model, *changed)
+    cards = read_card(tuned), read_card(model)
+    models = load_model(tuned), load_model(model)
     X = frame(make_data(30, seed=9).X)
     same = np.array_equal(*(m.decision_function(X) for m in models))
     same &= np.array_equal(*(m.predict(X) for m in models))
@@ -113,6 +111,8 @@ def test_every_option_of_tune_counts(imcc, pets, tmp_path, changed):
         ("random_state=3", "--seed"),
         ("grid=small", "grid must be"),
         ("kernels=x", "kernel"),
+        ("n_clusters__x=1", "n_clusters__x"),
+        ("device=nonsense", "device"),
     ],
 )
 def test_the_estimator_checks_its_parameters(imcc, pets, tmp_path, setting, message):
@@ -223,14 +223,6 @@ def pipe(tmp_path):
     return tmp_path / "pipe"
 
 
-def test_the_model_is_not_read_again_after_writing(imcc, pets, tmp_path, pipe):
-    with ThreadPoolExecutor(1) as pool:
-        read = pool.submit(pipe.read_bytes)
-        out = imcc("tune", pets / "train.csv", *NAMED, *GRID, "-o", pipe, "--json").stdout
-        (tmp_path / "m.skops").write_bytes(read.result(timeout=30))
-    assert json.loads(out)["created"] == read_card(tmp_path / "m.skops").created
-
-
 @pytest.mark.parametrize("command", ["predict", "evaluate"])
 def test_the_model_is_read_once(imcc, pets, pipe, command):
     expected = imcc(command, pets / "model.skops", pets / "test.csv").stdout
@@ -261,18 +253,6 @@ def test_predict(imcc, pets, testing):
     rows = table(imcc(*start, "--top", 9, "--scores").stdout)
     assert rows[0] == ["label1", "score1", "label2", "score2", "label3", "score3"]
     assert float(rows[1][1]) == scores[0].max()
-
-
-def test_predict_json(imcc, pets, testing):
-    model = load_model(pets / "model.skops")
-    start = ("predict", pets / "model.skops", pets / "new.csv", "--json")
-    rows = json.loads(imcc(*start, "--scores").stdout)
-    predicted, scores = model.predict(frame(testing.X)), model.decision_function(frame(testing.X))
-    for row, on, score in zip(rows, predicted, scores, strict=True):
-        assert row["labels"] == [name for name, x in zip(LABELS, on, strict=True) if x]
-        assert list(row["scores"].values()) == score.tolist()
-    rows = json.loads(imcc(*start, "--top", 1).stdout)
-    assert rows[0]["top"][0]["score"] == scores[0].max()
 
 
 def test_predict_into_files(imcc, pets, tmp_path):
@@ -310,23 +290,6 @@ def test_columns_are_matched_by_name(imcc, pets, tmp_path):
         imcc("predict", pets / "model.skops", "-", stdin=one).stdout.splitlines()
         == (expected.splitlines()[:2])
     )
-
-
-def test_words_mean_what_they_meant_in_training(imcc, tmp_path):
-    rng = np.random.default_rng(0)
-    hue = rng.choice(["red", "green", "blue"], 60)
-    wet = rng.choice(["dry", "wet"], 60)
-    lines = ["hue,wet,size,warm"]
-    lines += [
-        f"{h},{w},{i % 7},{int(h == 'red')}" for i, (h, w) in enumerate(zip(hue, wet, strict=True))
-    ]
-    (tmp_path / "t.csv").write_text("\n".join(lines))
-    imcc("tune", tmp_path / "t.csv", "--labels", "warm", "-o", tmp_path / "m.skops", *one_setting())
-    every = table(imcc("predict", tmp_path / "m.skops", tmp_path / "t.csv", "--scores").stdout)
-    for i in (1, 5, 9):
-        one = f"size,wet,hue\n{(i - 1) % 7},{wet[i - 1]},{hue[i - 1]}\n"
-        found = table(imcc("predict", tmp_path / "m.skops", "-", "--scores", stdin=one).stdout)
-        assert float(found[1][0]) == pytest.approx(float(every[i][0]), abs=1e-12)
 
 
 def test_a_model_of_one_class_a_row(imcc, tmp_path, training, pets):
@@ -423,11 +386,11 @@ def test_mistakes_are_told_without_tracebacks(imcc, pets, tmp_path):
     cases = [
         (["tune", train], 2, "Missing option '-o'"),
         (["tune", train, *out], 2, "--labels"),
-        (["tune", train, "--labels", "nope", *out], 2, "'nope'"),
+        (["tune", train, "--labels", "nope", *out], 1, "'nope'"),
         (["tune", tmp_path / "no.csv", *NAMED, *out], 1, "no file"),
         (["tune", tmp_path / "empty.csv", *NAMED, *out], 1, "empty"),
         (["tune", "nope", *out], 2, "no data set named 'nope'"),
-        (["tune", train, "--labels", "x*", *out], 2, "--labels"),
+        (["tune", train, "--labels", "x*", *out], 1, "--labels"),
         (["tune", train, *NAMED, "-o", tmp_path / "folder"], 1, "is a folder"),
         (["tune", train, *NAMED, "-o", tmp_path / "no" / "m.skops"], 1, "no folder"),
         (["predict", tmp_path / "no.skops", train], 1, "there is no file"),
@@ -670,14 +633,7 @@ def test_a_full_disk(imcc, pets):
     assert "No space left" in said.stderr
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "imcc",
-                "predict",
-                str(pets / "model.skops"),
-                str(pets / "new.csv"),
-            ],
+            [sys.executable, "-m", "imcc", "predict", pets / "model.skops", pets / "new.csv"],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
@@ -737,13 +693,10 @@ def commands(group=app, path=()):
         yield from commands(command, (*path, name))
 
 
-@pytest.mark.parametrize("path", [path for path, _ in commands()], ids=" ".join)
-def test_every_command_has_help_with_examples(imcc, path):
-    text = imcc(*path, "--help").stdout
-    assert "Examples:" in text
-    assert f"imcc {' '.join(path)}" in text
-    examples = text.split("Examples:")[1]
-    assert " ".join(("imcc", *path)) in " ".join(examples.split())
+def test_every_command_has_help_with_examples(imcc):
+    for path, _ in commands():
+        examples = imcc(*path, "--help").stdout.split("Examples:")[1]
+        assert " ".join(("imcc", *path)) in " ".join(examples.split())
 
 
 def test_every_command_can_speak_json():

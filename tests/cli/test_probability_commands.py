@@ -15,7 +15,7 @@ from imcc.estimators import (
 )
 from imcc.inspection import diagnose_probabilities
 from imcc.persistence import load_model, read_card, save_model
-from tests.cli.conftest import FEATURES, LABELS, make_data, one_setting, table
+from tests.cli.conftest import FEATURES, LABELS, make_data, one_setting
 
 pytest.importorskip("skops")
 GRID = one_setting("4,8", beta="0.1,1")
@@ -63,26 +63,6 @@ def test_an_evaluation_on_the_training_rows_is_warned_of(imcc, pets):
     start = ("evaluate", pets / "model.skops")
     assert "rows that the model was trained on" in imcc(*start, pets / "train.csv").stderr
     assert imcc(*start, pets / "test.csv").stderr == ""
-
-
-def test_predict_proba(imcc, pets, calibrated, tmp_path):
-    testing = read(pets / "test.csv", labels=list(LABELS))
-    model = load_model(calibrated)
-    chances = model.predict_proba(testing.X)
-    found = table(imcc("predict", calibrated, pets / "new.csv", "--proba").stdout)
-    assert found[0] == list(LABELS)
-    np.testing.assert_array_equal(np.array(found[1:], dtype=float), chances)
-    found = json.loads(imcc("predict", calibrated, pets / "new.csv", "--proba", "--json").stdout)
-    assert list(found[3]["probabilities"].values()) == chances[3].tolist()
-    assert found[3]["labels"] == [n for n, p in zip(LABELS, chances[3], strict=True) if p >= 0.5]
-    top = table(imcc("predict", calibrated, pets / "new.csv", "--proba", "--top", 2).stdout)
-    assert top[0] == ["label1", "probability1", "label2", "probability2"]
-    assert float(top[1][1]) == chances[0].max()
-    found = imcc("predict", calibrated, pets / "new.csv", "--proba", "--top", 1, "--json").stdout
-    first = json.loads(found)[0]["top"][0]
-    assert first == {"label": LABELS[chances[0].argmax()], "probability": chances[0].max()}
-    wrong = imcc("predict", calibrated, pets / "new.csv", "--proba", "--scores", code=2)
-    assert "pass only one of the two" in wrong.stderr
 
 
 def test_predict_proba_of_a_model_without_names_the_command(imcc, pets):

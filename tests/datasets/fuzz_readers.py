@@ -32,7 +32,7 @@ import scipy.sparse as sp
 
 from imcc.datasets import DataFormatError, Dataset, read, write
 from imcc.datasets._files import Content
-from imcc.datasets._label_xml import parse_label_xml
+from imcc.datasets._mulan import parse_label_xml
 from imcc.tables import TableEncoder, TableError, infer_schema, read_table
 
 SLOW = 5.0  # seconds

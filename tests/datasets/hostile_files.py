@@ -48,6 +48,7 @@ LARGEST = 10**6  # bytes of a file
 
 # Those that take more than a few seconds to build or to read.
 LONG = {
+    "zip bzip2",
     "gz csv of words",
     "gz csv of short rows",
     "gz csv of distinct words",
@@ -80,7 +81,6 @@ def cases() -> Iterator[tuple[str, Callable[[], Case]]]:
 
     arff = b"@relation r\n@attribute x numeric\n@attribute y {0,1}\n"
     yield "zip bzip2", _zip_bzip2
-    yield "zip bzip2 npz", _npz_bzip2
     yield "gz zeros", lambda: ("t.csv.gz", gzip.compress(b"x,y\n" + bytes(300 * MiB), 9), y)
     yield "bz2 zeros", lambda: ("t.csv.bz2", bz2.compress(b"x,y\n" + bytes(300 * MiB)), y)
     yield "gz csv of short rows", packed("t.csv", filled(b"x,y\n", b"0,1\n"), y)
@@ -230,10 +230,6 @@ def cases() -> Iterator[tuple[str, Callable[[], Case]]]:
 
 def _zip_bzip2() -> Case:
     return "t.csv.zip", _zipped("t.csv", _bzip2_zeros(), 8 * 2**30 % 2**32), {"labels": ["y"]}
-
-
-def _npz_bzip2() -> Case:
-    return "t.npz", _zipped("X.npy", _bzip2_zeros(), MiB), {}
 
 
 def _bzip2_zeros() -> bytes:

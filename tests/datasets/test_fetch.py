@@ -49,55 +49,39 @@ def test_progress_is_reported(file):
     assert told == [("set/file.arff", len(DATA), len(DATA))]
 
 
-def test_a_mirror_folder_wins(server, file, tmp_path, monkeypatch):
-    folder = tmp_path / "mirror"
-    (folder / "set").mkdir(parents=True)
-    (folder / "set" / "file.arff").write_bytes(DATA)
-    monkeypatch.setenv("IMCC_DATA_MIRROR", str(folder))
-    assert fetch.get_file(file) == folder / "set" / "file.arff"
-    assert server.requests == []
-
-
-def test_a_mirror_folder_without_the_file_is_passed_over(server, file, tmp_path, monkeypatch):
-    (tmp_path / "mirror").mkdir()
+def test_mirror_folders(server, file, tmp_path, monkeypatch):
+    place = tmp_path / "mirror" / "set" / "file.arff"
     monkeypatch.setenv("IMCC_DATA_MIRROR", str(tmp_path / "mirror"))
-    assert fetch.get_file(file).is_file()
+    with pytest.raises(DataFetchError, match="IMCC_DATA_MIRROR"):
+        fetch.get_file(file)
+    place.parent.mkdir(parents=True)
+    place.write_bytes(DATA)
+    assert fetch.get_file(file) == place
+    assert server.requests == []
+    place.write_bytes(b"other data")
+    with pytest.raises(DataFetchError, match=file.sha256):
+        fetch.get_file(file)
+    place.unlink()
+    assert fetch.get_file(file).is_file(), "a folder without the file is passed over"
     assert server.requests == ["/public/set/file.arff"]
 
 
-def test_a_mirror_folder_with_another_file(file, tmp_path, monkeypatch):
-    folder = tmp_path / "mirror" / "set"
-    folder.mkdir(parents=True)
-    (folder / "file.arff").write_bytes(b"other")
-    monkeypatch.setenv("IMCC_DATA_MIRROR", str(tmp_path / "mirror"))
-    with pytest.raises(DataFetchError, match="is not the expected file"):
+@pytest.mark.parametrize(
+    ("cached", "mirror", "requests"),
+    [
+        (False, "/mirror/", ["/mirror/set/file.arff"]),
+        (True, "/mirror", []),
+        (False, "/elsewhere", ["/elsewhere/set/file.arff", "/public/set/file.arff"]),
+    ],
+)
+def test_mirror_addresses(server, file, monkeypatch, cached, mirror, requests):
+    """They come after the cache and before the public address."""
+    if cached:
         fetch.get_file(file)
-    assert (folder / "file.arff").read_bytes() == b"other", "a mirror is never written to"
-
-
-def test_a_mirror_folder_that_is_not_there(file, tmp_path, monkeypatch):
-    monkeypatch.setenv("IMCC_DATA_MIRROR", str(tmp_path / "nowhere"))
-    with pytest.raises(DataFetchError, match=r"IMCC_DATA_MIRROR is .* no such folder"):
-        fetch.get_file(file)
-
-
-def test_a_mirror_address_wins_over_the_public_one(server, file, monkeypatch):
-    monkeypatch.setenv("IMCC_DATA_MIRROR", server.url + "/mirror/")
-    fetch.get_file(file)
-    assert server.requests == ["/mirror/set/file.arff"]
-
-
-def test_the_cache_wins_over_a_mirror_address(server, file, monkeypatch):
-    fetch.get_file(file)
-    monkeypatch.setenv("IMCC_DATA_MIRROR", server.url + "/mirror")
-    fetch.get_file(file)
-    assert server.requests == ["/public/set/file.arff"], "local files win over the network"
-
-
-def test_a_mirror_address_without_the_file(server, file, monkeypatch):
-    monkeypatch.setenv("IMCC_DATA_MIRROR", server.url + "/elsewhere")
+        server.requests.clear()
+    monkeypatch.setenv("IMCC_DATA_MIRROR", server.url + mirror)
     assert fetch.get_file(file).read_bytes() == DATA
-    assert server.requests == ["/elsewhere/set/file.arff", "/public/set/file.arff"]
+    assert server.requests == requests
 
 
 @pytest.mark.parametrize(
@@ -178,9 +162,7 @@ def test_no_room_on_the_disk(file, own_data_home, monkeypatch):
         free = 10
 
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Full)
-    with pytest.raises(
-        DataFetchError, match=r"not enough disk space for the file set/file.arff.*IMCC_DATA_HOME"
-    ):
+    with pytest.raises(DataFetchError, match=r"disk space .*set/file.arff.*IMCC_DATA_HOME"):
         fetch.get_file(file)
     assert left_over(own_data_home) == []
 

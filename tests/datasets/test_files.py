@@ -22,21 +22,13 @@ def test_every_format_packed(tmp_path, toy, inner, suffix):
     assert read(path, **options).name == "toy"
 
 
-def test_packed_files_are_packed(tmp_path, toy):
-    write(toy, tmp_path / "t.csv.gz")
-    assert gzip.decompress((tmp_path / "t.csv.gz").read_bytes()).startswith(b"a,b c")
-    write(toy, tmp_path / "t.csv.bz2")
-    assert bz2.decompress((tmp_path / "t.csv.bz2").read_bytes()).startswith(b"a,b c")
-    write(toy, tmp_path / "t.csv.zip")
-    assert zipfile.ZipFile(tmp_path / "t.csv.zip").namelist() == ["t.csv"]
-
-
 def test_the_same_data_give_the_same_packed_file(tmp_path, toy):
-    files = []
-    for suffix in (".gz", ".zip"):
-        first = write(toy, tmp_path / f"a.csv{suffix}").read_bytes()
-        files.append(first == write(toy, tmp_path / f"a.csv{suffix}").read_bytes())
-    assert files == [True, True]
+    for suffix, unpack in ((".gz", gzip.decompress), (".bz2", bz2.decompress), (".zip", None)):
+        path = write(toy, tmp_path / f"a.csv{suffix}")
+        first = path.read_bytes()
+        if unpack is not None:
+            assert unpack(first).startswith(b"a,b c")
+        assert write(toy, path).read_bytes() == first
 
 
 BOMB = b"a,y\n" + b"1,0\n" * 300_000
@@ -109,22 +101,20 @@ def test_an_archive_with_several_files(tmp_path):
         read(path, labels=["y"], member="three.csv")
     with pytest.raises(ValueError, match="is not one"):
         read(tmp_path / "x.csv", labels=["y"], member="two.csv")
+    with zipfile.ZipFile(path, "w"):
+        pass
+    with pytest.raises(DataFormatError, match="member="):
+        read(path)
 
 
 @pytest.mark.parametrize("name", ["odd.csv.zip", "odd.npz"])
-def test_a_compression_that_not_every_python_has(tmp_path, name):
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_compressions_that_can_unpack_without_a_limit(tmp_path, name, method):
     pytest.importorskip("lzma")
-    with zipfile.ZipFile(tmp_path / name, "w", zipfile.ZIP_LZMA) as archive:
+    with zipfile.ZipFile(tmp_path / name, "w", method) as archive:
         archive.writestr("odd.npy" if name == "odd.npz" else "odd.csv", CSV)
-    with pytest.raises(DataFormatError, match="unsupported method 14"):
+    with pytest.raises(DataFormatError, match=f"method {method}"):
         read(tmp_path / name)
-
-
-def test_an_empty_archive(tmp_path):
-    with zipfile.ZipFile(tmp_path / "empty.zip", "w"):
-        pass
-    with pytest.raises(DataFormatError, match="no data file"):
-        read(tmp_path / "empty.zip")
 
 
 def test_missing_files_are_no_damaged_files(tmp_path):
@@ -140,11 +130,11 @@ def test_missing_files_are_no_damaged_files(tmp_path):
     [
         (bytes(range(256)) * 4, "binary file"),
         (b"a,y\n1,\x000\n", "NUL"),
-        (bytes(range(128, 160)) * 20, "binary file|not UTF-8"),
+        (bytes(range(128, 160)) * 20, "binary file|not UTF-8|line 1"),
         (gzip.compress(b"a,y\n1,0\n", mtime=0), "this is a gzip file"),
         (b"BZh91AY&SY", "this is a bzip2 file"),
         (b"PK\x03\x04rest", "this is a zip file"),
-        (b"\xff\xfeodd", "not utf-16|not UTF-8"),
+        (b"\xff\xfeodd", "not utf-16|not UTF-8|line 1"),
     ],
 )
 def test_binary_garbage_in_text_files(tmp_path, data, reason):

@@ -36,8 +36,6 @@ def test_what_cannot_be_written(tmp_path, toy):
         write(toy, tmp_path / "t.mat")
     with pytest.raises(DataFormatError, match="format cannot be detected"):
         write(toy, tmp_path / "t.xyz")
-    with pytest.raises(TypeError, match="delimiter is not an option of writing the format"):
-        write(toy, tmp_path / "t.npz", delimiter=";")
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         write(toy, tmp_path / "nowhere" / "t.npz")
 

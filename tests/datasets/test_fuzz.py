@@ -1,4 +1,4 @@
-"""Damaged and arbitrary files: only the documented error may come out of a reader.
+"""Damaged files: only the documented error may come out of a reader.
 
 tests/datasets/fuzz_readers.py does the same for as long as one likes.
 """
@@ -8,7 +8,7 @@ import random
 import tempfile
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.datasets.fuzz_readers import OTHERS, damaged, read_one, seeds
@@ -38,29 +38,20 @@ def test_damaged_files(valid, kind):
     folder, files = valid
     name, data, options = files[kind]
     chance = random.Random(kind)
-    outcomes = {read_one(folder / name, damaged(data, chance), options) for _ in range(150)}
+    outcomes = {read_one(folder / name, damaged(data, chance), options) for _ in range(100)}
     assert "refused" in outcomes
     assert outcomes <= set(OUTCOMES)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
-@given(data=st.one_of(st.binary(max_size=300), st.text(max_size=200).map(str.encode)))
-def test_arbitrary_bytes(valid, kind, data):
-    folder, files = valid
-    name, _, options = files[kind]
-    assert read_one(folder / name, data, options) in OUTCOMES
-
-
 @pytest.mark.parametrize("kind", OTHERS)
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.randoms(use_true_random=False))
-def test_damaged_files_of_other_kinds(tmp_path, kind, chance):
+def test_damaged_files_of_other_kinds(tmp_path, kind):
     name, data, reader = OTHERS[kind]
-    assert reader(tmp_path / name, damaged(data, chance)) in OUTCOMES
+    chance = random.Random(kind)
+    outcomes = {reader(tmp_path / name, damaged(data, chance)) for _ in range(50)}
+    assert outcomes <= set(OUTCOMES)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.lists(
         st.sampled_from(

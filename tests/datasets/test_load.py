@@ -9,8 +9,10 @@ from imcc.datasets import (
     DataFetchError,
     dataset_info,
     fetch_datasets,
-    is_available,
     load_dataset,
+)
+from imcc.datasets._load import (
+    is_available,
 )
 
 

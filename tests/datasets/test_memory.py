@@ -3,7 +3,6 @@
 tests/datasets/hostile_files.py does the same for as long as one likes.
 """
 
-import functools
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +11,6 @@ import numpy as np
 import pytest
 
 from imcc.datasets import DataFormatError, read
-
-read_csv = functools.partial(read, format="csv")
 
 ROOT = Path(__file__).parents[2]
 
@@ -28,19 +25,19 @@ def test_files_under_a_megabyte_stay_under_a_gibibyte():
     assert "svmlight labels declared" in done.stdout, "the built files were read"
 
 
-def test_a_lack_of_memory_is_the_readers_error(tmp_path, monkeypatch):
+def test_a_lack_of_memory_is_an_error_of_the_file(tmp_path):
     (tmp_path / "t.csv").write_text("x,y\n1,0\n")
 
     class Full(list):
         def __iter__(self):
             raise MemoryError("no room")
 
-    with pytest.raises(DataFormatError, match=r"t\.csv: there is not enough memory .*no room"):
+    with pytest.raises(DataFormatError, match=r"t\.csv: .*no room"):
         read(tmp_path / "t.csv", labels=Full(["y"]))
 
 
 def test_max_bytes_allows_more(tmp_path):
-    np.savez_compressed(tmp_path / "t.npz", X=np.zeros((5000, 4000)), Y=np.ones((5000, 1), np.int8))
-    with pytest.raises(DataFormatError, match="raise the limit with max_bytes="):
+    np.savez_compressed(tmp_path / "t.npz", X=np.zeros((4200, 4096), np.int8), Y=np.ones((4200, 1)))
+    with pytest.raises(DataFormatError, match="max_bytes="):
         read(tmp_path / "t.npz")
-    assert read(tmp_path / "t.npz", max_bytes=2**30).n_features == 4000
+    assert read(tmp_path / "t.npz", max_bytes=2**30).n_features == 4096

@@ -1,12 +1,9 @@
-import functools
-
 import numpy as np
 import pytest
 
 from imcc.datasets import DataFormatError, Dataset, read, write
-
-read_meka = functools.partial(read, format="meka")
-read_mulan = functools.partial(read, format="mulan")
+from imcc.datasets._files import Content
+from imcc.datasets._mulan import format_label_xml, parse_label_xml
 
 ARFF = """@relation '{relation}'
 @attribute c {{0,1}}
@@ -39,7 +36,6 @@ def test_the_order_of_labels_is_that_of_the_xml_file(mulan):
     check_ba(read(mulan))
     check_ba(read(mulan, labels=mulan.with_suffix(".xml")))
     check_ba(read(mulan, labels=str(mulan.with_suffix(".xml"))))
-    check_ba(read_mulan(mulan, labels=mulan.with_suffix(".xml")))
 
 
 def test_labels_by_list_count_and_prefix(mulan):
@@ -61,23 +57,22 @@ def test_a_label_that_is_not_in_the_arff_file(mulan):
         read(mulan)
 
 
-def test_wrong_ways_to_name_labels(mulan):
-    with pytest.raises(ValueError, match="not both"):
-        read(mulan, labels=1, label_prefix="a")
-    with pytest.raises(ValueError, match="not both"):
-        read(mulan, labels=mulan.with_suffix(".xml"), label_prefix="a")
-    with pytest.raises(DataFormatError, match="labels=5 requests 5"):
-        read(mulan, labels=5)
-    with pytest.raises(DataFormatError, match="labels=0 requests 0"):
-        read(mulan, labels=0)
-    with pytest.raises(DataFormatError, match="no column has a name that starts with"):
-        read(mulan, label_prefix="zzz")
-    with pytest.raises(ValueError, match="labels is empty"):
-        read(mulan, labels=[])
-    with pytest.raises(TypeError, match="labels must be"):
-        read(mulan, labels=True)
-    with pytest.raises(DataFormatError, match="label names must be unique; repeated: 'a'"):
-        read(mulan, labels=["a", "a"])
+@pytest.mark.parametrize(
+    ("options", "error", "named"),
+    [
+        ({"labels": 1, "label_prefix": "a"}, ValueError, "labels and label_prefix"),
+        ({"labels": "m.xml", "label_prefix": "a"}, ValueError, "labels and label_prefix"),
+        ({"labels": 5}, DataFormatError, "labels=5"),
+        ({"labels": 0}, DataFormatError, "labels=0"),
+        ({"label_prefix": "zzz"}, DataFormatError, "label_prefix="),
+        ({"labels": []}, ValueError, "labels"),
+        ({"labels": True}, TypeError, "labels"),
+        ({"labels": ["a", "a"]}, DataFormatError, "'a'"),
+    ],
+)
+def test_wrong_ways_to_name_labels(mulan, options, error, named):
+    with pytest.raises(error, match=named):
+        read(mulan, **options)
 
 
 def test_without_an_xml_file_the_message_says_what_to_do(mulan):
@@ -165,7 +160,7 @@ def test_strings_of_joined_files_are_encoded_together(tmp_path, rows):
 def test_meka_counts_labels_in_the_relation(tmp_path, relation, labels, features):
     path = tmp_path / "meka.arff"
     path.write_text(ARFF.format(relation=relation).replace("0.5", "1").replace("1.5", "0"))
-    for dataset in (read(path), read_meka(path), read(path, format="meka")):
+    for dataset in (read(path), read(path, format="meka")):
         assert dataset.label_names == labels
         assert dataset.n_features == features
 
@@ -186,7 +181,7 @@ def test_an_xml_file_beside_it_wins_over_the_relation(mulan):
 
 def test_meka_without_a_count(mulan):
     with pytest.raises(DataFormatError, match="does not contain the number of labels"):
-        read_meka(mulan)
+        read(mulan, format="meka")
 
 
 def test_a_count_in_a_comment_does_not_make_it_mekas(mulan):
@@ -213,6 +208,87 @@ def test_writing_needs_names_that_can_be_told_apart(tmp_path, toy):
 def test_name_option(mulan):
     assert read(mulan).name == "m"
     assert read(mulan, name="mine").name == "mine"
+
+
+def parse(text, tmp_path):
+    data = text if isinstance(text, bytes) else text.encode()
+    return parse_label_xml(Content(data, "labels.xml", "labels.xml", tmp_path / "labels.xml"))
+
+
+def test_label_xml(tmp_path):
+    text = (
+        '<?xml version="1.0" encoding="utf-8"?>\n'
+        '<labels xmlns="http://mulan.sourceforge.net/labels">\n'
+        '<label name="b"></label>\n<label name="a &amp; c"/></labels>'
+    )
+    assert parse(text, tmp_path) == ["b", "a & c"]
+
+
+def test_a_hierarchy_is_read_as_a_flat_list(tmp_path):
+    text = '<labels><label name="animal"><label name="cat"/></label><label name="car"/></labels>'
+    assert parse(text, tmp_path) == ["animal", "cat", "car"]
+
+
+def test_namespace_prefix_and_declared_encoding(tmp_path):
+    text = (
+        '<?xml version="1.0" encoding="iso-8859-1"?><m:labels xmlns:m="x"><m:label name="grün"/>'
+        "</m:labels>"
+    )
+    assert parse(text.encode("latin-1"), tmp_path) == ["grün"]
+
+
+HOSTILE = {
+    "entity": '<!DOCTYPE labels [<!ENTITY a "b">]><labels><label name="&a;"/></labels>',
+    "billion laughs": '<!DOCTYPE labels [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;">]>'
+    '<labels><label name="&b;"/></labels>',
+    "external file": '<!DOCTYPE labels [<!ENTITY a SYSTEM "file:///etc/passwd">]>'
+    '<labels><label name="x">&a;</label></labels>',
+    "external address": '<!DOCTYPE labels SYSTEM "http://127.0.0.1:9/x.dtd"><labels/>',
+    "parameter entity": '<!DOCTYPE labels [<!ENTITY % p SYSTEM "file:///x"> %p;]><labels/>',
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_entities_and_external_references_are_refused(tmp_path, text):
+    with pytest.raises(DataFormatError, match="document type, which is not supported"):
+        parse(text, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "named"),
+    [
+        ("", 1, "XML"),
+        ("<labels>\n<label name='a'>", 2, "XML"),
+        ("<labels/>", None, "labels"),
+        ("<tags><label name='a'/></tags>", 1, "<tags>"),
+        ("<labels>\n<tag name='a'/></labels>", 2, "<tag>"),
+        ("<labels>\n\n<label/></labels>", 3, "name"),
+        ("<labels><label name=''/></labels>", 1, "name"),
+        ("<labels><label name='a'/><label name='a'/></labels>", None, "'a'"),
+        ("<?xml version='1.0' encoding='klingon'?><labels/>", None, "encoding"),
+        (b"\x89PNG\r\n\x1a\n", 1, "XML"),
+    ],
+)
+def test_wrong_label_files(tmp_path, text, line, named):
+    with pytest.raises(DataFormatError, match=named) as caught:
+        parse(text, tmp_path)
+    assert line is None or caught.value.line == line
+
+
+def test_deep_nesting_does_no_harm(tmp_path):
+    depth = 50_000
+    text = "<labels>" + "".join(f"<label name='{i}'>" for i in range(depth)) + "</label>" * depth
+    assert len(parse(text + "</labels>", tmp_path)) == depth
+
+
+def test_a_written_label_file_can_be_read(tmp_path):
+    names = ("a", "q\"u'o<t>e & é", "line\nbreak\ttab", "  ", "\U0001d518")
+    assert parse(format_label_xml(names), tmp_path) == list(names)
+
+
+def test_names_that_xml_cannot_hold_are_refused():
+    with pytest.raises(ValueError, match="XML cannot represent these label names"):
+        format_label_xml(("ok", "bell\x07"))
 
 
 @pytest.mark.data

@@ -53,7 +53,7 @@ FORMATS = {
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_read_gives_back_what_write_wrote(name, data):
     file, how, keeps_sparse, keeps_labels = FORMATS[name]
@@ -74,7 +74,7 @@ def test_read_gives_back_what_write_wrote(name, data):
 def test_the_strategy_makes_what_it_should():
     seen = set()
 
-    @settings(max_examples=200, database=None, derandomize=True)
+    @settings(max_examples=100, database=None, derandomize=True)
     @given(datasets())
     def look(dataset: Dataset):
         seen.add(("sparse", dataset.is_sparse))

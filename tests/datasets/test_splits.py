@@ -1,4 +1,3 @@
-import subprocess
 import sys
 
 import numpy as np
@@ -42,17 +41,6 @@ def test_the_stratified_splits_are_the_same_for_ever(yeast):
     assert test[:8].tolist() == [2, 11, 29, 44, 45, 47, 48, 53]
 
 
-def test_another_process_gives_the_same(yeast):
-    code = (
-        "from imcc.datasets import load_dataset, paper_splits\n"
-        "splits = paper_splits(load_dataset())\n"
-        "print(sum(int(i) * k for k, (_, test) in enumerate(splits, 1) for i in test))"
-    )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    ours = sum(int(i) * k for k, (_, test) in enumerate(paper_splits(yeast), 1) for i in test)
-    assert int(found.stdout) == ours
-
-
 def test_a_split_does_not_depend_on_the_others(yeast):
     np.random.seed(3)
     few, many = paper_splits(yeast, 2), paper_splits(yeast, 12)
@@ -91,9 +79,7 @@ def test_stratified_splits_keep_the_label_frequencies(yeast):
 def test_stratified_without_the_package(yeast, monkeypatch):
     monkeypatch.setitem(sys.modules, "iterstrat.ml_stratifiers", None)
     monkeypatch.setitem(sys.modules, "iterstrat", None)
-    with pytest.raises(
-        ImportError, match=r"Stratified splitting needs .*pip install iterative-stratification$"
-    ):
+    with pytest.raises(ImportError, match="pip install iterative-stratification"):
         paper_splits(yeast, 1, stratified=True)
 
 

@@ -1,6 +1,5 @@
 """Files as streams: the same rows as the files read as a whole, a chunk at a time."""
 
-import functools
 import tracemalloc
 
 import numpy as np
@@ -11,10 +10,6 @@ import scipy.sparse as sp
 import imcc
 import imcc.datasets
 from imcc.datasets import DataFormatError, Dataset, DataWarning, open_stream, read
-
-read_npz = functools.partial(read, format="npz")
-read_parquet = functools.partial(read, format="parquet")
-read_svmlight = functools.partial(read, format="svmlight")
 
 
 @pytest.fixture
@@ -84,20 +79,18 @@ def test_which_columns_of_parquet_are_labels(toy, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     plain = write("parquet", toy, tmp_path)
     for options in ({"labels": ["three", "one"]}, {"labels": -2}, {"label_prefix": "t"}):
-        stream, whole = open_stream(plain, **options), read_parquet(plain, **options)
+        stream, whole = open_stream(plain, **options), read(plain, **options)
         X, Y, _ = gathered(stream)
         np.testing.assert_array_equal(X, whole.X)
         np.testing.assert_array_equal(Y, whole.Y)
         assert stream.label_names == whole.label_names
-    with pytest.raises(DataFormatError, match="does not say which columns are labels"):
+    with pytest.raises(DataFormatError, match="labels="):
         open_stream(plain)
     with pytest.raises(DataFormatError, match="nine"):
         open_stream(plain, labels=["nine"])
     words = tmp_path / "words.parquet"
     parquet.write_table(pyarrow.table({"x": ["red", "blue"], "y": [0, 1]}), words)
-    with pytest.raises(
-        DataFormatError, match="'x' has the type string; streams support only numbers"
-    ):
+    with pytest.raises(DataFormatError, match="'x' has the type string"):
         open_stream(words, labels=["y"])
     holes = tmp_path / "holes.parquet"
     parquet.write_table(pyarrow.table({"x": [1.0, None], "y": [0, None]}), holes)
@@ -106,66 +99,43 @@ def test_which_columns_of_parquet_are_labels(toy, tmp_path):
     np.testing.assert_array_equal(Y, [[0], [np.nan]])
 
 
-def test_npz_variables_and_orders(tmp_path):
+def test_npz_variables(tmp_path):
     path = tmp_path / "toy.npz"
-    data = np.arange(12.0).reshape(4, 3)
-    np.savez(path, data=data, target=np.eye(4, 2))
+    np.savez(path, data=np.arange(12.0).reshape(4, 3), target=np.eye(4, 2))
     X, Y, _ = gathered(open_stream(path, variables=("data", "target"), chunk_rows=3))
-    np.testing.assert_array_equal(X, read_npz(path).X)
-    np.testing.assert_array_equal(Y, read_npz(path).Y)
-    with pytest.raises(DataFormatError, match=r"no array .*X.*specify the arrays with variables"):
-        open_stream(path)
-    np.savez(path, X=np.asfortranarray(data), Y=np.eye(4, 2))
-    with pytest.raises(DataFormatError, match="Fortran order"):
-        open_stream(path)
-    np.savez(path, X=data, Y=np.eye(3, 2))
-    with pytest.raises(DataFormatError, match="do not match"):
-        open_stream(path)
-    np.savez(path, X=np.array([[None]]), Y=np.eye(1, 2))
-    with pytest.raises(DataFormatError, match="Python objects"):
-        open_stream(path)
+    assert Dataset(X, Y) == read(path)
 
 
-def test_a_part_without_an_array_is_not_called_damaged(tmp_path):
-    X, Y = np.ones((4, 3)), np.eye(4, 2)
+@pytest.mark.parametrize(
+    ("arrays", "named"),
+    [
+        ({"X": np.ones((4, 3)), "Z": np.eye(4, 2)}, "'Y'.*'X', 'Z'.*variables="),
+        ({"features": np.ones((4, 3)), "Y": np.eye(4, 2)}, "'X'.*'Y', 'features'.*variables="),
+        ({"Y": np.eye(4, 2), "X_indptr": np.zeros(5)}, "'X_data', 'X_indices', 'X_shape'"),
+        ({}, "variables="),
+        ({"X": np.ones((4, 3), order="F"), "Y": np.eye(4, 2)}, "'X' .*Fortran order"),
+        ({"X": np.ones((4, 3)), "Y": np.eye(3, 2)}, r"\(4, 3\) .*\(3, 2\)"),
+        ({"X": np.array([["a", None]], dtype=object), "Y": np.eye(1, 2)}, "'X' .*Python objects"),
+    ],
+)
+def test_intact_npz_files_that_cannot_be_streamed_are_not_called_damaged(tmp_path, arrays, named):
     parts = [tmp_path / f"{name}.npz" for name in ("whole", "part")]
-    np.savez(parts[0], X=X, Y=Y)
-    for arrays, missing, others in [
-        ({"X": X, "Z": Y}, "Y", "X, Z"),
-        ({"features": X, "Y": Y}, "X", "Y, features"),
-        ({"Y": Y, "X_indptr": np.zeros(5)}, "X_data, X_indices, X_shape", "X_indptr, Y"),
-        ({}, "Y, X", "no arrays at all"),
-    ]:
-        np.savez(parts[1], **arrays)
-        with pytest.raises(DataFormatError) as caught:
-            open_stream(parts)
-        said = str(caught.value).replace("'", "")
-        assert said.startswith(f"{parts[1]}: the file has no array {missing}, but {others}; ")
-        assert said.endswith("variables=(features, labels)")
-
-
-def test_intact_npz_files_that_cannot_be_streamed_are_not_called_damaged(tmp_path):
-    path = tmp_path / "toy.npz"
-    for X, Y, problem in [
-        (np.ones((4, 3), order="F"), np.eye(4, 2), "Fortran order"),
-        (np.ones((4, 3)), np.eye(3, 2), "do not match"),
-        (np.array([["a", None]], dtype=object), np.eye(1, 2), "Python objects"),
-    ]:
-        np.savez(path, X=X, Y=Y)
-        with pytest.raises(DataFormatError, match=problem) as caught:
-            open_stream(path)
-        assert "damaged" not in str(caught.value)
+    np.savez(parts[0], X=np.ones((4, 3)), Y=np.eye(4, 2))
+    np.savez(parts[1], **arrays)
+    with pytest.raises(DataFormatError, match=rf"part\.npz: .*{named}") as caught:
+        open_stream(parts)
+    assert "damaged" not in str(caught.value)
 
 
 def test_svmlight_is_scanned_for_sizes_and_labels(tmp_path):
     one, two = tmp_path / "1.svm", tmp_path / "2.svm"
     one.write_text("7 1:1\n\n 2:2\n")
     two.write_text("3,7 1:0.5 5:1\n")
-    with pytest.warns(DataWarning, match="counted from 0 or from 1"):
+    with pytest.warns(DataWarning, match="index_base="):
         open_stream(tmp_path, chunk_rows=1)
     stream = open_stream(tmp_path, chunk_rows=1, index_base="one")
     X, Y, _ = gathered(stream)
-    whole = read_svmlight([one, two], index_base="one")
+    whole = read([one, two], index_base="one")
     np.testing.assert_array_equal(X, whole.X.toarray())
     np.testing.assert_array_equal(Y, whole.Y)
     assert stream.label_names == whole.label_names == ("3", "7")
@@ -176,12 +146,6 @@ def test_svmlight_is_scanned_for_sizes_and_labels(tmp_path):
     one.write_text("7 0:1\n")
     with pytest.raises(DataFormatError, match="index_base='one'"):
         open_stream(tmp_path, index_base="one")
-    one.write_text("3 4 2\n0 0:1\n")
-    with pytest.raises(DataFormatError, match="declares 3 rows, but there are 1"):
-        open_stream(one)
-    one.write_text("0 0:x\n")
-    with pytest.raises(DataFormatError, match=r"1\.svm.*line 1.*not a number"):
-        open_stream(one)
     one.write_text("7 1:1\n")
     stream = open_stream(one, index_base="one")
     one.write_text("8 1:1\n")
@@ -202,31 +166,36 @@ def test_damaged_files_are_named(toy, tmp_path, kind):
         list(open_stream(path))
 
 
-def test_bad_arguments_are_named(toy, tmp_path):
-    parquet, npz = (write(kind, toy, tmp_path) for kind in ("parquet", "npz"))
-    with pytest.raises(ValueError, match="must have the same format, got npz and parquet"):
-        open_stream(tmp_path)
+def test_files_that_are_no_stream(toy, tmp_path):
+    npz, _ = (write(kind, toy, tmp_path) for kind in ("npz", "parquet"))
+    (tmp_path / "toy.csv").write_text("a,b\n1,0\n")
+    (tmp_path / "empty").mkdir()
+    imcc.datasets.write(Dataset(toy.X, toy.Y[:, :2]), tmp_path / "odd.npz")
+    for path, named in [
+        (tmp_path, "npz and parquet"),
+        ([], "path"),
+        (tmp_path / "empty", "empty"),
+        (tmp_path / "toy.csv", r"toy\.csv"),
+        ([npz, tmp_path / "odd.npz"], r"odd\.npz.*feature_names"),
+    ]:
+        with pytest.raises(ValueError, match=named):
+            open_stream(path)
     with pytest.raises(FileNotFoundError, match="none"):
         open_stream(tmp_path / "none.npz")
-    with pytest.raises(ValueError, match="path must not be an empty list"):
-        open_stream([])
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match="contains no files with"):
-        open_stream(tmp_path / "empty")
-    (tmp_path / "toy.csv").write_text("a,b\n1,0\n")
-    with pytest.raises(ValueError, match="cannot be read as a stream"):
-        open_stream(tmp_path / "toy.csv")
-    with pytest.raises(ValueError, match="chunk_rows must be an integer"):
-        open_stream(npz, chunk_rows=0)
-    with pytest.raises(ValueError, match="labels' is for parquet files, but these are npz"):
-        open_stream(npz, labels=["one"])
-    with pytest.raises(ValueError, match="variables' is for npz files"):
-        open_stream(parquet, variables=("X", "Y"))
-    with pytest.raises(ValueError, match="index_base' is for svmlight files"):
-        open_stream(parquet, index_base="one")
-    imcc.datasets.write(Dataset(toy.X, toy.Y[:, :2]), tmp_path / "odd.npz")
-    with pytest.raises(DataFormatError, match=r"odd\.npz.*feature_names differ"):
-        open_stream([npz, tmp_path / "odd.npz"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("npz", {"chunk_rows": 0}),
+        ("npz", {"labels": ["one"]}),
+        ("parquet", {"variables": ("X", "Y")}),
+        ("parquet", {"index_base": "one"}),
+    ],
+)
+def test_arguments_that_do_not_fit_are_named(toy, tmp_path, kind, options):
+    with pytest.raises(ValueError, match=next(iter(options))):
+        open_stream(write(kind, toy, tmp_path), **options)
 
 
 @pytest.mark.parametrize("kind", ["parquet", "npz", "sparse npz"])

@@ -8,7 +8,6 @@ from sklearn.base import clone
 from imcc import IMCCClassifier, IMCCClassifierCV, KernelEnsembleClassifier
 from imcc.estimators import MultilabelCalibrator, TunedThresholds
 from imcc.estimators.base import ScoringClassifierMixin, restore_on_failure
-from imcc.tables import TreeCorrectedClassifier
 from tests.baselines.test_all import BASELINES
 
 random = np.random.default_rng(0)
@@ -16,9 +15,7 @@ X = random.normal(size=(30, 4))
 Y = (X[:, :3] + random.normal(size=(30, 3)) > 0).astype(int)
 SMALL = {"alphas": [1.0], "betas": [1.0], "gammas": [0.1], "n_clusters": [2], "cv": 2}
 SMALL["grid"] = "paper"  # one width
-ENSEMBLE = KernelEnsembleClassifier(
-    kernels=["rbf"], width_scales=[1.0], penalties=[1.0], coupling=[0.0], random_state=0
-)
+ENSEMBLE = KernelEnsembleClassifier(random_state=0)
 ESTIMATORS = [
     IMCCClassifier(n_clusters=3, random_state=0),
     IMCCClassifier(n_clusters=3, kernel="linear", random_state=0),
@@ -29,7 +26,7 @@ ESTIMATORS = [
     TunedThresholds(IMCCClassifier(n_clusters=3, random_state=0), cv=2),
     MultilabelCalibrator(IMCCClassifier(n_clusters=3, random_state=0), cv=2),
     ENSEMBLE,
-    TreeCorrectedClassifier(ENSEMBLE, n_trees=2, random_state=0),
+    KernelEnsembleClassifier(views=("raw",), trees="all", random_state=0),
 ]
 
 

@@ -15,7 +15,6 @@ from imcc import IMCCClassifier, IMCCClassifierCV, KernelEnsembleClassifier
 from imcc._utils.errors import InvalidArgumentError
 from imcc.estimators import MultilabelCalibrator, TunedThresholds, cross_fit_scores
 from imcc.estimators.base_search import SearchClassifier
-from imcc.tables import TreeCorrectedClassifier
 from tests.baselines.test_all import BASELINES
 
 random = np.random.default_rng(0)
@@ -25,14 +24,12 @@ GROUPS = np.arange(40) % 8
 SMALL = {"alphas": [1.0], "betas": [0.1, 1.0], "gammas": [0.1], "n_clusters": [2], "cv": 3}
 SMALL |= {"width_scales": [1.0], "random_state": 0}
 PLAIN = IMCCClassifier(n_clusters=3, random_state=0)
-ENSEMBLE = KernelEnsembleClassifier(
-    kernels=["rbf"], width_scales=[1.0], penalties=[0.1, 1.0], coupling=[0.0], random_state=0
-)
+ENSEMBLE = KernelEnsembleClassifier(random_state=0)
 HOLD_OUT = [
     IMCCClassifierCV(**SMALL),
     ENSEMBLE,
     clone(ENSEMBLE).set_params(cv=3),
-    TreeCorrectedClassifier(ENSEMBLE, n_trees=2, random_state=0),
+    KernelEnsembleClassifier(views=("raw",), trees="all", random_state=0),
     MultilabelCalibrator(PLAIN, cv=3),
     TunedThresholds(PLAIN, cv=3),
     TunedThresholds(ENSEMBLE, cv="held_out"),
@@ -65,7 +62,7 @@ def test_every_public_class_has_the_same_signatures():
     classes = public_classes()
     assert {c.__name__ for c in classes} >= {
         *("IMCCClassifier", "IMCCClassifierCV", "KernelEnsembleClassifier", "TableClassifier"),
-        *("TreeCorrectedClassifier", "MultilabelCalibrator", "TunedThresholds", "TableEncoder"),
+        *("MultilabelCalibrator", "TunedThresholds", "TableEncoder"),
         *(type(baseline).__name__ for baseline in BASELINES),
     }
     both = {"sample_weight": None, "groups": None}

@@ -24,7 +24,7 @@ EVERY = {
         for kernel in ("cosine", "sigmoid", "additive_chi2")
     },
     **{f"{v} view": KernelEnsembleClassifier(views=(v,), **ENSEMBLE) for v in VIEWS},
-    "landmarks": KernelEnsembleClassifier(exact_rows=40, n_landmarks=20, **ENSEMBLE),
+    "landmarks": KernelEnsembleClassifier(**ENSEMBLE),
     "thresholds of an ensemble": TunedThresholds(
         KernelEnsembleClassifier(**ENSEMBLE), cv="held_out"
     ),
@@ -151,7 +151,7 @@ def test_same_scores_in_every_form(problems, name, rows, fitted_on):
 def test_ensembles_of_dense_and_of_sparse_rows_are_the_same(problems, view):
     X, Y, X_new = problems["dense"]
     # Virtual examples are means of clusters, which rounding may change.
-    model = KernelEnsembleClassifier(views=(view,), virtual_examples=False, **ENSEMBLE)
+    model = KernelEnsembleClassifier(views=(view,), **ENSEMBLE)
     expected = model.fit(X, Y).decision_function(X_new)
     found = model.fit(sp.csr_matrix(X), Y).decision_function(X_new)
     np.testing.assert_allclose(found, expected, atol=1e-8)

@@ -20,6 +20,7 @@ from imcc.experiment import (
     run_task,
 )
 from imcc.experiment._claims import Claims, is_alive, machine, process_start
+from imcc.experiment._results import Failure
 from tests.experiment.conftest import ALLOW, DICE
 
 
@@ -141,6 +142,20 @@ def test_no_task_is_claimed_twice(store, small):
     assert store.running() == []
     with Claims(store) as c:  # those of a and b ended with them
         assert c.claim(wanted) == wanted[0]
+
+
+@pytest.mark.parametrize("given_back", [False, True])
+def test_an_attempt_without_an_outcome_keeps_the_failure_before_it(store, small, given_back):
+    key = small.tasks()[0].key
+    failure = Failure(key, "it went wrong", "", 1.0, {}, "2026-01-01T00:00:00+00:00")
+    store.add(failure)
+    with Claims(store) as claims:
+        assert claims.claim([key]) == key
+        assert store.failures() == []
+        if given_back:
+            claims.give_back(key)
+            assert store.failures() == [failure]
+    assert store.failures() == [failure]
 
 
 def test_the_dead_lose_their_claims(store, small, monkeypatch):

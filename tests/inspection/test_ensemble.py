@@ -91,7 +91,7 @@ def test_inside_of_a_pipeline_with_thresholds_and_sparse_rows(data):
     rng = np.random.RandomState(0)
     S = sp.random(60, 30, 0.1, "csr", random_state=rng)
     T = (S @ rng.standard_normal((30, 3)) > 0.1).astype(int)
-    clf = KernelEnsembleClassifier(width_scales=(1.0,), random_state=0).fit(S, T)
+    clf = KernelEnsembleClassifier(random_state=0).fit(S, T)
     long = sp.csr_matrix((S.data, S.indices.astype(np.int64), S.indptr.astype(np.int64)), S.shape)
     found = explain(clf, long[5], 0)
     assert found.score == pytest.approx(clf.decision_function(S[5])[0, 0])

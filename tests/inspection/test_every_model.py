@@ -23,7 +23,7 @@ from imcc.inspection import (
     inspect_model,
     nearest_rows,
 )
-from imcc.tables import TableClassifier, TreeCorrectedClassifier
+from imcc.tables import TableClassifier
 from tests.backends import BACKENDS, array
 
 pytestmark = pytest.mark.filterwarnings(
@@ -77,12 +77,16 @@ MODELS = {
         ENSEMBLE_WAYS,
     ),
     "ensemble of landmarks": (
-        lambda: KernelEnsembleClassifier(**FAST, random_state=0, exact_rows=10, n_landmarks=8).fit(
-            X, Y
-        ),
+        lambda: KernelEnsembleClassifier(
+            **FAST,
+            random_state=0,
+        ).fit(X, Y),
         ENSEMBLE_WAYS,
     ),
-    "trees": (lambda: TreeCorrectedClassifier(ENSEMBLE, n_trees=2).fit(X, Y), ENSEMBLE_WAYS),
+    "trees": (
+        lambda: KernelEnsembleClassifier(views=("raw",), trees="all", random_state=0).fit(X, Y),
+        ENSEMBLE_WAYS,
+    ),
     "calibrated": (lambda: MultilabelCalibrator(EXACT, cv=2).fit(X, Y), EXACT_WAYS),
     "isotonic": (
         lambda: MultilabelCalibrator(EXACT, cv=2, method="isotonic", min_support=3).fit(X, Y),

@@ -64,7 +64,7 @@ def fitted_models():
         }
     )
     imcc = {"n_clusters": 4, "random_state": 0}
-    ensemble = KernelEnsembleClassifier(width_scales=(1.0,), penalties=(0.1,), random_state=0)
+    ensemble = KernelEnsembleClassifier(random_state=0)
     on_rows = {
         "rbf": IMCCClassifier(n_clusters=4, random_state=np.random.RandomState(0)),
         "laplacian": IMCCClassifier(**imcc, kernel="laplacian"),
@@ -77,9 +77,7 @@ def fitted_models():
             {"imccclassifier__beta": [0.1, 1.0]},
             cv=2,
         ),
-        "ensemble": KernelEnsembleClassifier(
-            views=("raw", "ranks", "tfidf"), width_scales=(1.0,), penalties=(0.1,), random_state=0
-        ),
+        "ensemble": KernelEnsembleClassifier(views=("raw", "ranks", "tfidf"), random_state=0),
         "BRsvm": BinaryRelevanceSVM(),
         "ECC": EnsembleClassifierChains(random_state=0),
         "MAHR": MAHR(n_rounds=5),

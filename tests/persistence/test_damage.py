@@ -14,10 +14,11 @@ import scipy.sparse as sp
 from sklearn.ensemble import ExtraTreesClassifier
 
 from imcc import IMCCClassifier, KernelEnsembleClassifier
+from imcc.baselines import KernelRidgeBaseline
 from imcc.persistence import ModelFileError, load_model, save_model, untrusted_types
 from imcc.persistence._checks import check_model
 from imcc.persistence._file import _digest
-from imcc.tables import TableClassifier, TreeCorrectedClassifier
+from imcc.tables import TableClassifier
 
 pytest.importorskip("skops")
 
@@ -427,6 +428,35 @@ def test_trees_of_more_features_than_the_model(trees, tmp_path):
         load_model(file, trusted=[TREE])
 
 
+def test_the_process_survives(problem, tmp_path):
+    """In a process of its own, which a wrong index would end: kernel ridge on sparse rows."""
+    X, Y = problem
+    model = KernelRidgeBaseline(cv=3).fit(sp.csr_matrix(X), Y)
+    whole = save_model(model, tmp_path / "whole")
+
+    def change(members):
+        for name in [name for name in members if name.endswith(".npz")]:
+            with np.load(io.BytesIO(members[name])) as archive:
+                parts = {part: archive[part].copy() for part in archive.files}
+            parts["indices"][:] = 2**31 - 1
+            members[name] = packed(**parts)
+
+    file = rewritten(whole, tmp_path / "m", change)
+    code = (
+        "import sys, scipy.sparse as sp\n"
+        "from imcc.persistence import *\n"
+        "assert load_model(sys.argv[2]).predict(sp.csr_matrix((3, 5))).shape == (3, 4)\n"
+        "try:\n"
+        "    load_model(sys.argv[1], trusted=['scipy.sparse._csr.csr_matrix'])\n"
+        "except ModelFileError:\n"
+        "    print('refused')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(file), str(whole)], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (0, "refused\n"), done.stderr
+
+
 # Indices of other compiled code
 
 
@@ -533,8 +563,7 @@ def test_changed_numbers_never_end_the_process():
 def corrected():
     X = np.random.RandomState(0).randn(200, 8)
     Y = np.column_stack([(X[:, 0] > 0.5) & (X[:, 1] > -0.5), X[:, 2] > 0]).astype(int)
-    ensemble = KernelEnsembleClassifier(width_scales=(1.0,), random_state=0)
-    model = TreeCorrectedClassifier(ensemble, random_state=0).fit(X, Y)
+    model = KernelEnsembleClassifier(views=("raw",), trees="all", random_state=0).fit(X, Y)
     assert model.trees_
     return X, model
 
@@ -557,18 +586,19 @@ def test_whole_boosted_trees_load(corrected, tmp_path):
         ("value", lambda old: None),
         ("label", lambda old: -1),
         ("label", lambda old: "0"),
-        ("features", lambda old: [-1, 0]),
-        ("features", lambda old: ["x"]),
+        ("tree_columns", lambda old: np.array([-1, 0])),
+        ("tree_columns", lambda old: np.array(["x"])),
     ],
 )
 def test_damaged_boosted_trees(corrected, name, change):
     model = copy.deepcopy(corrected[1])
     check_model(model, None, "m.skops")
-    label, trees = next(iter(model.trees_.items()))
+    ensemble = model._model
+    label, trees = next(iter(ensemble.trees.items()))
     if name == "label":
-        model.trees_[change(label)] = model.trees_.pop(label)
-    elif name == "features":
-        model.features = change(model.features)
+        ensemble.trees[change(label)] = ensemble.trees.pop(label)
+    elif name == "tree_columns":
+        object.__setattr__(ensemble, name, change(ensemble.tree_columns))
     else:
         object.__setattr__(trees, name, change(getattr(trees, name)))
     with pytest.raises(ModelFileError, match="invalid boosted trees"):

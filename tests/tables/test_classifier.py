@@ -1,4 +1,4 @@
-"""A table in, a model out."""
+"""A table in, a model out: labels in every form, weights, groups, thresholds, what is refused."""
 
 import numpy as np
 import pytest
@@ -12,9 +12,17 @@ from sklearn.preprocessing import StandardScaler
 
 from imcc import IMCCClassifier, KernelEnsembleClassifier
 from imcc._utils.errors import ImccError
+from imcc.baselines import LLSF
 from imcc.estimators import MultilabelCalibrator, TunedThresholds
 from imcc.estimators.thresholds import decision_thresholds
-from imcc.tables import TableClassifier, TableError, read_tags, tag_matrix
+from imcc.tables import (
+    TableClassifier,
+    TableEncoder,
+    TableError,
+    infer_schema,
+    read_tags,
+    tag_matrix,
+)
 
 pandas = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -22,6 +30,7 @@ polars = pytest.importorskip("polars")
 
 WORDS = np.array(["the", "of", "and", "with", "new", "old", "small", "large"])
 IMCC = IMCCClassifier(n_clusters=8, beta=0.1, random_state=0)
+FAST = KernelEnsembleClassifier(random_state=0)
 
 
 def table(n=300, seed=0):
@@ -47,6 +56,13 @@ def table(n=300, seed=0):
     return frame, labels
 
 
+@pytest.fixture(scope="module")
+def fitted():
+    """A model, the table and the labels that it is fitted to."""
+    frame, labels = table(80)
+    return TableClassifier(IMCC, weights={}).fit(frame, labels), frame, labels
+
+
 def test_it_learns_from_columns_of_every_kind():
     frame, labels = table()
     new, truth = table(seed=1)
@@ -61,16 +77,15 @@ def test_it_learns_from_columns_of_every_kind():
 
 
 def test_probabilities_where_the_classifier_has_them():
-    frame, labels = table()
-    model = TableClassifier(MultilabelCalibrator(IMCC, cv=3), random_state=0).fit(frame, labels)
+    frame, labels = table(100)
+    model = TableClassifier(MultilabelCalibrator(IMCC, cv=3), weights={}).fit(frame, labels)
     chances = model.predict_proba(frame)
-    assert chances.shape == (300, 3)
     np.testing.assert_array_equal(model.predict(frame), chances >= 0.5)
     top = model.predict_tags(frame, top=2)
     assert all(len(row) == 2 for row in top)
     best = model.label_names_[chances.argmax(axis=1)]
     assert [row[0] for row in top] == best.tolist()
-    with pytest.raises(ValueError, match="top must be a whole number"):
+    with pytest.raises(ValueError, match="top must be"):
         model.predict_tags(frame, top=0)
 
 
@@ -84,49 +99,59 @@ def test_weights_matter(weight):
         f1_score(truth[name], model.predict(new)[:, j]) for name, j in (("fruit", 2), ("large", 0))
     )
     assert (fruit > large) == (weight > 1)
-    with pytest.raises(ValueError, match="weights must be 'auto' or a dict"):
-        TableClassifier(IMCC, weights="equal").fit(frame, labels)
 
 
-def test_labels_in_every_form():
-    frame, labels = table(80)
-    tags = ["|".join(name for name in labels.columns if row[name]) for _, row in labels.iterrows()]
-    expected = TableClassifier(IMCC).fit(frame, labels).decision_function(frame)
-    joined = pandas.concat([frame, labels], axis=1)
-    found = TableClassifier(IMCC).fit(joined, ["large", "south", "fruit"])
-    np.testing.assert_array_equal(found.decision_function(frame), expected)
-    order = [2, 0, 1]  # sorted by name
+def test_labels_in_every_form(fitted):
+    """For fit and for score."""
+    expected_model, frame, labels = fitted
+    expected = expected_model.decision_function(frame)
+    right = (expected_model.predict(frame) == labels.to_numpy()).all(axis=1)
+    weights = np.arange(80) % 3
+    tags = ["|".join(labels.columns[row > 0]) for row in labels.to_numpy()]
     lists = [text.split("|") if text else [] for text in tags]
-    for model in (
-        TableClassifier(IMCC).fit(frame.assign(tags=tags), "tags"),
-        TableClassifier(IMCC).fit(frame, tags),
-        TableClassifier(IMCC).fit(frame, lists),
-        TableClassifier(IMCC).fit(polars.from_pandas(frame), pandas.Series(tags)),
+    joined = pandas.concat([frame, labels], axis=1).assign(tags=tags)
+    names = ["large", "south", "fruit"]
+    for X, y in (
+        *((frame, labels), (frame, labels.to_numpy()), (frame, tags), (frame, lists)),
+        *((joined.drop(columns="tags"), names), (joined.drop(columns="tags"), np.array(names))),
+        (joined.drop(columns=names), "tags"),
+        (polars.from_pandas(frame), pandas.Series(tags)),
     ):
-        assert model.label_names_.tolist() == ["fruit", "large", "south"]
-        np.testing.assert_allclose(model.decision_function(frame), expected[:, order], atol=1e-9)
-        assert "tags" not in model.feature_names_in_
-    with pytest.raises(ValueError, match="names columns that the table does not have"):
-        TableClassifier(IMCC).fit(frame, "labels")
-    with pytest.raises(ValueError, match="the same number of rows"):
-        TableClassifier(IMCC).fit(frame, labels[:10])
-    with pytest.raises(TableError, match="must be 0 or 1"):
-        TableClassifier(IMCC).fit(joined.assign(large=7), ["large", "south"])
-    with pytest.raises(TableError, match="'large' has no values"):
-        TableClassifier(IMCC).fit(joined.assign(large=None), ["large", "south"])
+        model = TableClassifier(IMCC, weights={}).fit(X, y)
+        if model.label_names_[0] != "label0":  # a matrix has no names
+            assert set(model.label_names_) == set(names)
+            by_name = [names.index(name) for name in model.label_names_]
+            scores = model.decision_function(frame)
+            np.testing.assert_allclose(scores, expected[:, by_name], atol=1e-9)
+        assert list(model.feature_names_in_) == list(frame.columns)
+        found = expected_model.score(X, y, sample_weight=weights)
+        assert found == pytest.approx(np.average(right, weights=weights))
+    assert expected_model.score(joined, names[::-1]) == pytest.approx(right.mean())
+    for y in (["south", "large"], "labels"):
+        with pytest.raises(ValueError, match="y "):
+            expected_model.score(joined, y)
+    with pytest.raises(ValueError, match="sample_weight"):
+        expected_model.score(frame, labels, sample_weight=weights[:5])
+
+
+def test_what_is_wrong_with_labels(fitted):
+    model, frame, labels = fitted
+    joined = pandas.concat([frame, labels], axis=1)
     towns = [None, *(["Nord", "Ost", "West"] * len(joined))][: len(joined)]
-    with pytest.raises(TableError, match=r"row 1: .* not 'Nord'; a column that lists labels"):
-        TableClassifier(IMCC).fit(joined.assign(large=towns), ["large", "south"])
-
-
-def test_tags_of_one_row_each_are_warned_of():
-    rows = [[f"a sentence about {i}"] for i in range(30)] + [["news"], ["news"]]
-    with pytest.warns(UserWarning, match=r"30 of the 31 tags occur in one row only, as 'a sen"):
-        matrix, names = tag_matrix(rows)
-    assert matrix.shape == (32, 31)
-    tag_matrix(rows, names)  # the tags of a model are known to be tags
-    tag_matrix(rows * 2)
-    tag_matrix(rows[:10])
+    for wrong, said in ((7, "'large'"), (None, "'large'"), (towns, r"row 1: .*'large'.*'Nord'")):
+        with pytest.raises(TableError, match=said):
+            clone(model).fit(joined.assign(large=wrong), ["large", "south"])
+    for y, said in (
+        *(("labels", "y names 'labels'"), (["large", "none"], "y names 'none'")),
+        *(([], "y names no label columns"), (["large", "large"], "y names .*'large'")),
+        *((np.empty((80, 0)), "y has no labels"), (labels[:10], "the same number of rows")),
+        *((["a"] * 7, "y names 'a'"), ([""] * 80, "no row has a tag")),
+    ):
+        with pytest.raises(ValueError, match=said):
+            clone(model).fit(joined, y)
+    with pytest.warns(UserWarning, match="'large' is 1 in every row$"):
+        constant = clone(model).fit(joined.assign(large=1), ["large", "south"])
+    assert (constant.predict(joined)[:, 0] == 1).all()
 
 
 def test_tags():
@@ -135,13 +160,11 @@ def test_tags():
     assert read_tags(["b|a|a"]) == [["a", "b"]]
     assert read_tags([4, "4,27"]) == [["4"], ["27", "4"]]
     assert read_tags(['["x, y", "z"]', "[]"]) == [["x, y", "z"], []]
-    assert read_tags(['["x", 12345678901234567890, null]', None]) == [
-        ["12345678901234567890", "x"],
-        [],
-    ]
+    found = read_tags(['["x", 12345678901234567890, null]', None])
+    assert found == [["12345678901234567890", "x"], []]
     assert read_tags([["x", None], [1.5, 2]]) == [["x"], ["1.5", "2"]]
-    with pytest.raises(TableError, match="no row has a tag"):
-        TableClassifier(IMCC).fit({"x": [1.5, 2.5]}, ["", ""])
+    with pytest.raises(ValueError, match="separator"):
+        TableClassifier(IMCC, separator="").fit({"x": [1.5, 2.5]}, ["a", "b"])
 
 
 NO_TAGS = ["[x", "[" * 100_000, '["a", []]', '[{"a": 1}]', "[true]", r'["\ud800"]', ["a", []], True]
@@ -164,30 +187,30 @@ def test_a_matrix_of_tags_that_is_out_of_proportion():
     assert matrix.sum() == 4
     wide = [[f"tag{k % 1000}", f"tag{k % 7}"] for k in range(20_000)]
     assert tag_matrix(wide)[0].shape == (20_000, 1000)
+    # Tags that occur in one row each are not refused, but warned of.
+    rows = [[f"a sentence about {i}"] for i in range(30)] + [["news"], ["news"]]
+    with pytest.warns(UserWarning, match="30 of the 31 tags .*'a sen"):
+        matrix, names = tag_matrix(rows)
+    tag_matrix(rows, names)  # the tags of a model are known to be tags
+    tag_matrix(rows * 2)
+    tag_matrix(rows[:10])
 
 
-def test_any_classifier_and_clone():
-    frame, labels = table(100)
+def test_any_classifier_and_clone(fitted):
+    _, frame, labels = fitted
     model = TableClassifier(OneVsRestClassifier(LogisticRegression()), drop=["noise"])
     copy = clone(model)
     assert copy.get_params()["drop"] == ["noise"]
-    assert model.fit(frame, labels).predict_proba(frame).shape == (100, 3)
+    assert model.fit(frame, labels).predict_proba(frame).shape == (80, 3)
     assert not hasattr(copy, "estimator_")
 
 
-def test_a_fit_that_fails_leaves_the_model_as_it_was():
-    frame, labels = table(80)
-    model = TableClassifier(IMCC).fit(frame, labels)
-    before = model.predict(frame)
+def test_a_fit_that_fails_or_is_interrupted_leaves_the_model_as_it_was(fitted, monkeypatch):
+    model, frame, labels = fitted
+    before = dict(vars(model))
     with pytest.raises(ValueError, match="the same number of rows"):
         model.fit(frame[:10], labels)
-    np.testing.assert_array_equal(model.predict(frame), before)
-
-
-def test_a_fit_that_is_interrupted_leaves_the_model_as_it_was(monkeypatch):
-    frame, labels = table(80)
-    model = TableClassifier(IMCC).fit(frame, labels)
-    before = dict(vars(model))
+    assert vars(model) == before
 
     def interrupted(*_):
         raise KeyboardInterrupt
@@ -199,40 +222,10 @@ def test_a_fit_that_is_interrupted_leaves_the_model_as_it_was(monkeypatch):
     assert vars(model) == before
 
 
-def test_score_is_the_share_of_rows_that_are_right():
-    frame, labels = table(100)
-    model = TableClassifier(IMCC).fit(frame, labels)
-    right = (model.predict(frame) == labels.to_numpy()).all(axis=1)
-    assert model.score(frame, labels) == pytest.approx(right.mean())
-    weights = np.arange(100) % 3
-    expected = np.average(right, weights=weights)
-    # In every form that fit accepts, and whatever the order of the columns.
-    tags = ["|".join(labels.columns[row > 0]) for row in labels.to_numpy()]
-    joined = pandas.concat([frame, labels], axis=1).assign(tags=tags)
-    for rows, y in (
-        (frame, labels),
-        (frame, tags),
-        (joined, ["south", "large", "fruit"]),
-        (joined, "tags"),
-    ):
-        assert model.score(rows, y, sample_weight=weights) == pytest.approx(expected)
-    with pytest.raises(ValueError, match="y must name the labels of the model"):
-        model.score(joined, ["south", "large"])
-    with pytest.raises(ValueError, match="names columns that the table does not have"):
-        model.score(joined, "labels")
-    with pytest.raises(ValueError, match="sample_weight"):
-        model.score(frame, labels, sample_weight=weights[:5])
-
-
 def features_of(model, rows):
     """The features of a fitted model's rows, and its classifier without what it was fitted to."""
     encoder, classifier = model.estimator_[0], clone(model.estimator_[-1])
     return encoder.transform(rows), classifier
-
-
-FAST = KernelEnsembleClassifier(
-    kernels=["rbf"], width_scales=[1.0], penalties=[0.1, 1.0], coupling=[0.0], random_state=0
-)
 
 
 @pytest.mark.parametrize(
@@ -292,15 +285,6 @@ def test_rows_of_weight_zero_are_left_out():
         clone(model).fit(frame, labels, sample_weight=np.eye(90)[0])
 
 
-def test_weights_that_the_classifier_cannot_use_are_refused():
-    frame, labels = table(60)
-    model = TableClassifier(OneVsRestClassifier(LogisticRegression()))
-    with pytest.raises(ImccError, match="sample_weight was passed, but OneVsRestClassifier"):
-        model.fit(frame, labels, sample_weight=np.ones(60))
-    with pytest.raises(ImccError, match="sample_weight must be 60 finite numbers"):
-        TableClassifier(IMCC).fit(frame, labels, sample_weight=np.ones(59))
-
-
 @pytest.mark.parametrize(
     "model",
     [
@@ -328,16 +312,31 @@ def test_groups_are_held_out_together(model):
 
 def test_groups_for_the_weight_of_text():
     frame, labels = table(40)
-    model = TableClassifier(FAST, random_state=0)
-    with pytest.raises(ImccError, match="groups must have at least two different values"):
+    model = TableClassifier(IMCC, thresholds="f1", random_state=0)
+    with pytest.raises(ImccError, match="groups"):
         model.fit(frame, labels, groups=np.zeros(40))
     model.fit(frame, labels, groups=np.arange(40) % 3)  # fewer than five
 
 
-def test_groups_that_would_do_nothing_are_refused():
-    frame, labels = table(40)
-    with pytest.raises(ImccError, match="groups would have no effect"):
-        TableClassifier(IMCC).fit(frame, labels, groups=np.arange(40))
+@pytest.mark.parametrize(
+    ("model", "more", "argument"),
+    [
+        (TableClassifier(IMCC), {"groups": np.arange(80)}, "groups would have no effect"),
+        (
+            TableClassifier(OneVsRestClassifier(LogisticRegression())),
+            {"sample_weight": np.ones(80)},
+            "sample_weight was passed, but OneVsRestClassifier",
+        ),
+        (TableClassifier(IMCC), {"sample_weight": np.ones(79)}, "sample_weight"),
+        (TableClassifier(IMCC, weights="equal"), {}, "weights"),
+        (TableClassifier(IMCC, thresholds="best"), {}, "thresholds"),
+        (TableClassifier(IMCC, trees="some"), {}, "trees"),
+    ],
+)
+def test_arguments_that_cannot_be_used_are_refused(fitted, model, more, argument):
+    _, frame, labels = fitted
+    with pytest.raises(ImccError, match=argument):
+        model.fit(frame, labels, **more)
 
 
 def test_thresholds_of_rare_labels():
@@ -360,8 +359,6 @@ def test_thresholds_of_rare_labels():
     wanted = TableClassifier(given, thresholds="balanced_accuracy").fit(frame, Y)
     assert wanted.estimator_[-1].criterion == "balanced_accuracy"
     assert decision_thresholds(wanted, 2)[1] < -0.2
-    with pytest.raises(ValueError, match="thresholds must be one of"):
-        TableClassifier(given, thresholds="best").fit(frame, Y)
 
 
 def test_one_label_and_text_beside_numbers():
@@ -376,3 +373,91 @@ def test_one_label_and_text_beside_numbers():
     model = TableClassifier(classifier, kinds={"note": "text"}).fit(table, ["car"])
     assert model.predict(table).shape == (60, 1)
     assert model.score(table, np.array(table["car"])[:, np.newaxis]) == 1
+
+
+# Tables with hardly anything in them.
+
+N = 40
+LABELS = ["l", "m"]
+
+
+def small(**more):
+    columns = {
+        "a": np.arange(N) * 1.5,
+        "b": ["x", "y"] * (N // 2),
+        "l": [0, 1] * (N // 2),
+        "m": [0, 0, 1, 1] * (N // 4),
+    }
+    return pandas.DataFrame(columns | more)
+
+
+def classifier(**more):
+    return TableClassifier(IMCCClassifier(n_clusters=2, random_state=0), random_state=0, **more)
+
+
+@pytest.mark.parametrize(
+    ("call", "problem"),
+    [
+        (lambda: infer_schema(small()[:0]), "has no rows"),
+        (lambda: TableEncoder().fit(small()[:0]), "has no rows"),
+        (lambda: classifier().fit(small()[:0], LABELS), "has no rows"),
+        (lambda: classifier().fit(small(), LABELS).predict(small()[:0]), "has no rows"),
+        (lambda: infer_schema({}), "neither rows nor columns"),
+        (lambda: classifier().fit(small()[LABELS], LABELS), "no columns that could be features"),
+        (lambda: TableEncoder().fit(pandas.DataFrame(index=range(5))), "no columns that could be"),
+        (lambda: classifier().fit(small()[:1], LABELS), "has a single row"),
+        (lambda: classifier().fit({"a": [1, 2], "l": [0]}, ["l"]), "of different lengths"),
+        (lambda: classifier().fit(small(a=[1, "x"] * 20), LABELS), "of different types"),
+        (lambda: classifier().fit(small().set_axis(list("aalm"), axis=1), LABELS), "X has .*'a'"),
+        (
+            lambda: classifier(kinds={"b": "text"}).fit(small(b=["!", "?x?"] * 20), LABELS),
+            r"'b' is of the kind text.*drop=\['b'\].*kinds=\{'b': 'category'\}",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_in_our_words(call, problem):
+    with pytest.raises(ImccError, match=problem):
+        call()
+
+
+def test_a_column_without_values_is_left_out_or_changes_nothing():
+    plain = classifier().fit(small(), LABELS).predict(small())
+    model = classifier().fit(small(z=None), LABELS)
+    assert "no values" in model.schema_["z"].becomes
+    for kinds in ({}, {"z": "number"}, {"z": "category"}):
+        model = classifier(kinds=kinds).fit(small(z=None), LABELS)
+        assert np.array_equal(model.predict(small(z=None)), plain)
+
+
+# Labels that are not known.
+
+
+def test_unknown_labels_are_passed_on():
+    features, labels = small()[["a", "b"]], small()[LABELS].astype(float)
+    labels.loc[::5, "l"] = np.nan
+    model = classifier().fit(features, labels)
+    encoded = TableEncoder().fit_transform(features)
+    alone = IMCCClassifier(n_clusters=2, random_state=0).fit(encoded, labels.to_numpy())
+    np.testing.assert_allclose(model.decision_function(features), alone.decision_function(encoded))
+    assert model.label_names_.tolist() == LABELS
+    with pytest.raises(ValueError, match="NaN"):
+        TableClassifier(LLSF()).fit(features, labels)
+    with pytest.raises(ValueError, match="unknown in all rows"):
+        classifier().fit(features, labels.assign(l=np.nan))
+    # In columns of the table, they are an error unless it is said what they mean.
+    table = small(l=labels["l"])
+    with pytest.raises(TableError, match=r"row 0: .* 'l' has missing .*unknown_labels=True"):
+        classifier().fit(table, LABELS)
+    said = classifier(unknown_labels=True).fit(table, LABELS)
+    assert np.array_equal(said.predict(table), model.predict(table))
+
+
+def test_the_ensemble_its_trees_and_thresholds_take_unknown_labels():
+    rng = np.random.default_rng(0)
+    features = pandas.DataFrame({"a": rng.normal(size=120), "b": rng.normal(size=120)})
+    labels = np.column_stack([features["a"] > 0.2, features["b"] < 0]).astype(float)
+    labels[:30, 1] = np.nan
+    few = KernelEnsembleClassifier(views=("raw",), random_state=0)
+    model = TableClassifier(few, random_state=0).fit(features, labels)
+    assert model.estimator_[-1].estimator_.trees == [0, 1]
+    assert (model.predict(features)[30:] == labels[30:]).mean() > 0.9

@@ -1,13 +1,14 @@
 """Tables as arrays: read_dataset, to_dataset, and files for models that were fitted to arrays."""
 
 import datetime
+import warnings
 
 import numpy as np
 import pytest
 
 from imcc.datasets import DataFormatError, Dataset, DataWarning, read, write
 from imcc.datasets._match import read_matching
-from imcc.tables import TableError, read_dataset, to_dataset, write_schema
+from imcc.tables import TableError, read_dataset, read_schema, to_dataset, write_schema
 from imcc.tables._schema import Column, Schema
 
 pa = pytest.importorskip("pyarrow")
@@ -101,7 +102,6 @@ def test_what_a_column_becomes():
     [
         ("text", [f"some words about {i} things" for i in range(30)]),
         ("date", [datetime.date(2021, 1, 1 + i) for i in range(30)]),
-        ("id", [f"T-{i:03}" for i in range(30)]),
     ],
 )
 def test_columns_that_are_no_numbers(name, values):
@@ -113,12 +113,37 @@ def test_columns_that_are_no_numbers(name, values):
     assert dataset.coding.left_out == (name,)
 
 
-def test_ids_of_numbers_can_be_numbers():
-    frame = {"row": range(30), "y": [0, 1] * 15}
-    with pytest.raises(TableError, match="'row'"):
-        to_dataset(frame, ["y"])
-    dataset = to_dataset(frame, ["y"], kinds={"row": "number"})
+def test_what_becomes_of_ids_is_said():
+    """Words are left out, as in tables; numbers are used, as a year may be."""
+    frame = {"row": range(30), "key": [f"T-{i:03}" for i in range(30)], "y": [0, 1] * 15}
+    with (
+        pytest.warns(UserWarning, match="'row'.*used as a number"),
+        pytest.warns(UserWarning, match="'key'.*left out"),
+    ):
+        dataset = to_dataset(frame, ["y"])
     np.testing.assert_array_equal(dataset.X.ravel(), range(30))
+    assert dataset.coding.left_out == ("key",)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        to_dataset(frame, ["y"], kinds={"row": "number"}, drop=["key"])
+
+
+def test_data_sets_are_the_same_after_writing_and_reading(tmp_path):
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(30, 3)), (rng.random((30, 2)) < 0.5).astype(int)
+    X[:, 0] = np.arange(30)
+    with pytest.warns(UserWarning, match="'x0'"):
+        found = read(write(Dataset(X, Y), tmp_path / "a.csv"), labels=-2)
+    np.testing.assert_array_equal(found.X, X)
+    np.testing.assert_array_equal(found.Y, Y)
+    X[0, 0] = np.inf
+    with pytest.raises(ValueError, match="infinite"):
+        write(Dataset(X, Y), tmp_path / "b.csv")
+
+
+def test_infinite_values_are_refused(file):
+    with pytest.raises(DataFormatError, match=r"'a'.*'-inf'"):
+        read_dataset(file("a,b,y\n-inf,2,0\n3,4,1\n"), ["y"])
 
 
 def test_cells_of_the_wrong_kind_are_named_with_their_line(file):
@@ -145,6 +170,16 @@ def test_a_schema_file(file, tmp_path):
         dataset = read_dataset(path, schema=schema)
     assert dataset.feature_names == ("a", "b=1", "b=2", "b=3")
     assert dataset.label_names == ("y",)
+
+
+@pytest.mark.parametrize(
+    "text", ["missing = " + "[" * 100_000, "[columns]\n" + ".".join("a" * 3000) + " = 1"]
+)
+def test_a_schema_that_is_nested_too_deeply(tmp_path, text):
+    path = tmp_path / "schema.toml"
+    path.write_text(text)
+    with pytest.raises(DataFormatError, match=r"schema\.toml: this is not a schema"):
+        read_schema(path)
 
 
 def test_one_hot_encoding_is_limited_by_the_size_of_the_file(file):
@@ -246,7 +281,7 @@ def test_types_of_parquet_for_a_model_of_arrays(tmp_path):
 
 def test_a_written_data_set_is_read_again(tmp_path):
     toy = Dataset([[0.5, 0, -1.25], [0, 0, 3e-7], [1, 2, 0]], [[1, 0], [0, 0], [1, 1]], name="toy")
-    path = write(toy, tmp_path / "toy.csv", delimiter=";")
-    assert path.read_text().startswith("x0;x1;x2;label0;label1\n0.5;0.0;-1.25;1;0\n")
+    path = write(toy, tmp_path / "toy.csv")
+    assert path.read_text().startswith("x0,x1,x2,label0,label1\n0.5,0.0,-1.25,1,0\n")
     assert read(path, labels=-2) == toy
     assert "\t" in write(toy, tmp_path / "toy.tsv").read_text()

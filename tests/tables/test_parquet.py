@@ -85,7 +85,7 @@ on_linux = pytest.mark.skipif(sys.platform != "linux", reason="memory is limited
 @pytest.mark.slow
 @on_linux
 def test_no_damage_ends_the_process(tmp_path):
-    """Of 2,000 files with a damaged byte, each is read or refused, in each of the ways."""
+    """Of 800 files with a damaged byte, each is read or refused, in each of the ways."""
     table = pa.table(
         {
             "a": [1.5, 2.0, None, 4.0] * 5,
@@ -102,7 +102,7 @@ chance = random.Random(0)
 valid = [pathlib.Path(path).read_bytes() for path in sys.argv[2:]]
 path = pathlib.Path(sys.argv[1], "t.parquet")
 outcomes = {"read": 0, "refused": 0}
-for number in range(2000):
+for number in range(800):
     data = bytearray(valid[number % 2])
     data[chance.randrange(len(data))] = chance.randrange(256)
     path.write_bytes(data)
@@ -115,7 +115,7 @@ for number in range(2000):
 print(json.dumps(outcomes))
 """
     outcomes = json.loads(in_a_child(program, tmp_path, tmp_path / "0", tmp_path / "1"))
-    assert min(outcomes.values()) > 500
+    assert min(outcomes.values()) > 200
 
 
 def varint(number, length=0):

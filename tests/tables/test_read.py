@@ -27,9 +27,6 @@ def test_delimiters_are_recognised(tmp_path, delimiter):
         )
     found = read_table(written(tmp_path, text)).to_pydict()
     assert found == {"a": ["1", "4"], "b": ["x,y;z|\tw", ""], "c": ["3", "n/a"]}
-
-
-def test_decimal_commas_and_semicolons(tmp_path):
     found = read_table(written(tmp_path, "a;b\n1,5;2\n3,25;4\n"))
     assert found.to_pydict() == {"a": ["1,5", "3,25"], "b": ["2", "4"]}
 
@@ -39,11 +36,6 @@ def test_what_cannot_be_decided_is_asked(tmp_path):
     with pytest.raises(DataFormatError, match="could be ',' or ';': specify it with delimiter="):
         read_table(path)
     assert read_table(path, delimiter=";").column_names == ["a,b", "c"]
-
-
-def test_names_with_commas_quotes_and_umlauts(tmp_path):
-    path = written(tmp_path, '"größe, cm","he said ""hi""", x \n1,2,3\n')
-    assert read_table(path).column_names == ["größe, cm", 'he said "hi"', "x"]
 
 
 def test_encodings(tmp_path):
@@ -61,6 +53,8 @@ def test_newlines_in_quotes_and_no_header(tmp_path):
     path = written(tmp_path, '1,"two\nlines"\n3,four\n')
     found = read_table(path, header=False).to_pydict()
     assert found == {"column0": ["1", "3"], "column1": ["two\nlines", "four"]}
+    path = written(tmp_path, '"größe, cm","he said ""hi""", x \n1,2,3\n')
+    assert read_table(path).column_names == ["größe, cm", 'he said "hi"', "x"]
 
 
 @pytest.mark.parametrize(
@@ -71,6 +65,7 @@ def test_newlines_in_quotes_and_no_header(tmp_path):
         ("a,b\n1,2\n1,2,3\n", "line 3: the row has 3 cells, and the first has 2"),
         ("a,a\n1,2\n", "columns have the same name"),
         ("a\0b,c\n1,2\n", "binary file"),
+        ("a,b\r1,2\r3,4,5\r", "line 3: the row has 3 cells"),
     ],
 )
 def test_damage(tmp_path, text, said):
@@ -175,23 +170,15 @@ def test_empty_lines_in_several_columns_are_no_rows(tmp_path, end, encoding):
     assert found == {"column0": ["a", "1", "3"], "column1": ["b", "2", f"4{end}5"]}
 
 
-def test_an_uneven_row_of_a_file_with_carriage_returns(tmp_path):
-    with pytest.raises(DataFormatError, match="line 3: the row has 3 cells"):
-        read_table(written(tmp_path, "a,b\r1,2\r3,4,5\r"))
-
-
 @pytest.mark.parametrize("delimiter", [",", ";"])
-@pytest.mark.parametrize("n_columns", [5000, 10_000])
-def test_a_long_header(tmp_path, delimiter, n_columns):
+def test_a_long_header(tmp_path, delimiter):
     """It was cut after 64 KiB."""
-    names = [f"a name, with a comma, of column {j}" for j in range(n_columns)]
+    names = [f"a name, with a comma, of column {j}" for j in range(5000)]
     text = delimiter.join(f'"{name}"' for name in names) + "\n"
-    cells = [f"{j:014}" for j in range(n_columns)]
+    cells = [f"{j:014}" for j in range(5000)]
     table = read_table(written(tmp_path, text + delimiter.join(cells) + "\n"))
     assert table.column_names == names
-    assert [table[name][0].as_py() for name in names[:: n_columns // 10]] == cells[
-        :: n_columns // 10
-    ]
+    assert [table[name][0].as_py() for name in names] == cells
 
 
 def test_too_many_columns(tmp_path):

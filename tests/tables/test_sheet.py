@@ -97,6 +97,26 @@ def test_sheets_that_are_no_tables(tmp_path, rows, message):
         read_table(workbook(tmp_path / "t.xlsx", one=rows))
 
 
+def test_formulas_without_a_stored_value_are_not_missing_values(tmp_path):
+    path = workbook(tmp_path / "t.xlsx", one=[["a", "b"], [1, 2], [3, "=A2*2"]])
+    with pytest.raises(DataFormatError, match="B3"):
+        read_table(path)
+
+    def stored(sheet):
+        assert b"<v" in sheet
+        return sheet.replace(b"<f>A2*2</f><v />", b"<f>A2*2</f><v>2</v>").replace(
+            b"<f>A2*2</f><v></v>", b"<f>A2*2</f><v>2</v>"
+        )
+
+    assert read_table(changed(path, SHEET, stored)).to_pydict() == {"a": [1, 3], "b": [2, 2]}
+
+
+@pytest.mark.parametrize("cell", [datetime.time(3, 4), datetime.timedelta(hours=30)])
+def test_times_and_durations_are_refused(tmp_path, cell):
+    with pytest.raises(DataFormatError, match="'b'"):
+        read_table(workbook(tmp_path / "t.xlsx", one=[["a", "b"], [1, cell]]))
+
+
 def changed(path, name, change):
     """Rewrite a member of a workbook."""
     data = io.BytesIO()

@@ -140,7 +140,7 @@ def eigh(*args, **options):
 
 X = np.random.default_rng(0).normal(size=(90, 5))
 for model in (
-    KernelEnsembleClassifier(width_scales=(1.0,), views=("raw",)),
+    KernelEnsembleClassifier(views=("raw",)),
     IMCCClassifierCV(width_scales=[1.0], betas=[1.0], cv=3),
     IMCCClassifier(3, solver="spectral"),
 ):
@@ -167,7 +167,7 @@ def test_small_decompositions_have_one_thread():
 def test_threads_change_nothing_but_rounding(config):
     X, Y = make_multilabel_classification(60, n_features=8, n_classes=4, random_state=3)
     models = (
-        KernelEnsembleClassifier(views=("raw",), width_scales=(1.0,), random_state=0),
+        KernelEnsembleClassifier(views=("raw",), random_state=0),
         IMCCClassifierCV(
             alphas=[1.0], betas=[0.1, 1.0], gammas=[0.1], n_clusters=[4], random_state=0
         ),

@@ -1,9 +1,11 @@
-"""Escaping of untrusted text for terminals and spreadsheets."""
+"""Escaping of untrusted text for terminals, spreadsheets and JSON."""
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
+from typing import Any
 
 # Categories of characters that change the display: control characters (Cc), changes of the writing
 # direction and invisible characters (Cf), surrogates (Cs), line and paragraph separators (Zl, Zp).
@@ -57,3 +59,18 @@ def defused(cell: object) -> object:
     if not isinstance(cell, str) or not _FORMULA.match(cell) or _NUMBER.fullmatch(cell):
         return cell
     return f"'{cell}"
+
+
+def json_text(value: Any, indent: int | None = 2) -> str:
+    r"""Return a value as JSON, with control characters escaped.
+
+    >>> print(json_text({"wren": "\x1b[2J é \x9b"}, indent=None))
+    {"wren": "\u001b[2J é \u009b"}
+    """
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    if text.replace("\n", "").isprintable():
+        return text
+    # What cannot be printed stands inside of strings, where JSON has a way to write it.
+    return "".join(
+        char if char == "\n" or printable(char) == char else json.dumps(char)[1:-1] for char in text
+    )

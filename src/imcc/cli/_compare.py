@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from imcc._utils.progress import report_progress
 from imcc.cli._choices import ALL_METRICS, EACH, METRICS
-from imcc.cli._options import CONTROL, examples, refuse_options
+from imcc.cli._options import CONTROL, JSON, examples, refuse_options
 from imcc.cli._progress import working
 from imcc.cli._terminal import print_json, print_table, print_wide_table, problems_reported, say
 
@@ -47,7 +48,7 @@ if TYPE_CHECKING:  # imported where it is used, so that help does not wait for i
     help="Compare each result with a published one: a CSV file with the columns dataset, method, "
     "metric, mean, std and n.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@JSON
 def compare_(
     store: Path,
     metrics: tuple[str, ...],
@@ -73,7 +74,7 @@ def compare_(
     with (
         problems_reported(),
         Store(store, read_only=True) as opened,
-        working("comparing") as report,
+        working("comparing"),
     ):
         if published is not None:
             own = [name for name in wanted if name in METRICS]
@@ -84,7 +85,7 @@ def compare_(
             control = "imcc"
         compared = []
         for number, metric in enumerate(wanted):
-            report(number, len(wanted), metric)
+            report_progress(number, len(wanted), metric)
             scores = opened.scores(metric, selection)
             size = opened.experiment.protocol.test_size
             result = compare(scores, control=control, missing="drop", test_size=size)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from imcc._utils.errors import InvalidArgumentError, InvalidTypeError, given
-from imcc._utils.progress import part
+from imcc._utils.progress import part, report_progress
 from imcc.cli._choices import DEFAULT_DATASET, FORMATS_WRITTEN
-from imcc.cli._inputs import check_output, load
+from imcc.cli._inputs import are_tables, check_output, load
 from imcc.cli._options import (
     FORCE,
     JSON,
@@ -21,19 +21,13 @@ from imcc.cli._options import (
     refuse_options,
 )
 from imcc.cli._progress import working
-from imcc.cli._tables import (
-    are_tables,
-    known_columns,
-    print_schema,
-    read_input,
-    refuse_columns,
-)
+from imcc.cli._tables import print_schema, read_table, refuse_columns
 from imcc.cli._terminal import print_json, print_table, problems_reported, say, shown_message
 
 if TYPE_CHECKING:
-    from imcc.cli._tables import Input
     from imcc.datasets import Dataset, Description
     from imcc.tables import KnownColumns, Schema
+    from imcc.tables._load import TableSource
 
 
 @click.group(
@@ -51,7 +45,10 @@ def datasets() -> None:
 @JSON
 def list_(as_json: bool) -> None:
     """List the named data sets."""
-    from imcc.datasets import dataset_info, is_available, list_datasets
+    from rich.filesize import decimal
+
+    from imcc.datasets import dataset_info, list_datasets
+    from imcc.datasets._load import is_available
 
     with problems_reported():
         infos = [dataset_info(name) for name in list_datasets()]
@@ -76,7 +73,7 @@ def list_(as_json: bool) -> None:
         return
     numbers = ("rows", "features", "labels", "bytes")
     for row in rows:
-        row["bytes"] = _size(row["bytes"])
+        row["bytes"] = decimal(row["bytes"])
         row["available"] = "yes" if row["available"] else "to fetch"
     headings = [(name, "right" if name in numbers else "left") for name in rows[0]]
     print_table("Data sets", headings, [list(row.values()) for row in rows])
@@ -129,6 +126,7 @@ def describe(
     labels if they are named.
     """
     import imcc.datasets as data
+    from imcc.tables import write_schema
 
     if schema_to is None:
         refuse_options(["force"], "--schema-to")
@@ -140,9 +138,7 @@ def describe(
             if schema_to is not None:
                 check_output(schema_to, force)
             with working("reading"):
-                source = read_input(inputs, reading)
-                known = known_columns(source.table, reading, columns, need_labels=False)
-                schema = source.schema(known)
+                source, known, schema = read_table(inputs, reading, columns, need_labels=False)
             dataset = _labels_only(source, known, schema)
             shown = {"schema": schema.to_dict(), "n_rows": source.table.num_rows}
             if draw is not None and dataset is None:
@@ -150,7 +146,15 @@ def describe(
                     "draw", "draws labels: name them with " + given("labels")
                 )
             if schema_to is not None:
-                _write_schema(schema_to, schema, known)
+                write_schema(
+                    schema,
+                    schema_to,
+                    tags=known.tags,
+                    separator=known.separator,
+                    drop=known.drop,
+                    unknown_labels=known.unknown_labels,
+                    reading=known.reading,
+                )
         else:
             if schema_to is not None:
                 raise InvalidTypeError("schema_to", "is for tables (CSV, TSV, Parquet)")
@@ -175,20 +179,6 @@ def describe(
     for file in (draw, schema_to):
         if file is not None:
             say(f"Wrote {file}", err=True)
-
-
-def _write_schema(path: str, schema: Schema, known: KnownColumns) -> None:
-    from imcc.tables import write_schema
-
-    write_schema(
-        schema,
-        path,
-        tags=known.tags,
-        separator=known.separator,
-        drop=known.drop,
-        unknown_labels=known.unknown_labels,
-        reading=known.reading,
-    )
 
 
 @datasets.command(
@@ -227,7 +217,7 @@ def example(output: str, rows: int, seed: int, force: bool, as_json: bool) -> No
         say(f"{rows:,} rows written to {output}; the labels are {', '.join(labels)}")
 
 
-def _labels_only(source: Input, known: KnownColumns, schema: Schema) -> Dataset | None:
+def _labels_only(source: TableSource, known: KnownColumns, schema: Schema) -> Dataset | None:
     """Return a data set with the labels of a table and empty features."""
     import scipy.sparse as sp
 
@@ -282,11 +272,26 @@ def fetch(names: tuple[str, ...], everything: bool, as_json: bool) -> None:
     """Download named data sets, so that they can be loaded without a network."""
     if bool(names) == everything:
         raise click.UsageError("Give the names of data sets, or --all for the paper's fifteen.")
-    from imcc.datasets import dataset_info, list_datasets
+    from rich.filesize import decimal
+
+    from imcc.datasets import DatasetError, dataset_info, fetch_datasets, list_datasets
 
     with problems_reported():
         wanted = [dataset_info(name).name for name in names or list_datasets("paper")]
-    fetched, failed = _fetch_each(wanted)
+    fetched: dict[str, list[Path]] = {}
+    failed: dict[str, str] = {}
+    with working("fetching"):
+        for number, name in enumerate(wanted):
+
+            def show(file: str, done: int, total: int, number: int = number) -> None:
+                share = number + done / max(total, 1)
+                report_progress(share, len(wanted), f"{file}, {decimal(done)}")
+
+            try:
+                fetched |= fetch_datasets(name, progress=show)
+            except (DatasetError, OSError, ImportError) as error:  # the others are fetched
+                failed[name] = shown_message(error)
+            report_progress(number + 1, len(wanted), name)
     if as_json:
         files = {name: [str(path) for path in paths] for name, paths in fetched.items()}
         print_json({"fetched": files, "failed": failed})
@@ -299,27 +304,6 @@ def fetch(names: tuple[str, ...], everything: bool, as_json: bool) -> None:
         raise click.ClickException(
             f"{len(failed)} of {len(wanted)} could not be fetched.\n{reasons}"
         )
-
-
-def _fetch_each(wanted: list[str]) -> tuple[dict[str, list[Path]], dict[str, str]]:
-    """Fetch one data set after the other; a failure does not stop the others."""
-    from imcc.datasets import DatasetError, fetch_datasets
-
-    fetched: dict[str, list[Path]] = {}
-    failed: dict[str, str] = {}
-    with working("fetching") as report:
-        place = 0
-
-        def show(file: str, done: int, total: int) -> None:
-            report(place + done / max(total, 1), len(wanted), f"{file}, {_size(done)}")
-
-        for place, name in enumerate(wanted):
-            try:
-                fetched |= fetch_datasets(name, progress=show)
-            except (DatasetError, OSError, ImportError) as error:
-                failed[name] = shown_message(error)
-            report(place + 1, len(wanted), name)
-    return fetched, failed
 
 
 @datasets.command(
@@ -371,11 +355,3 @@ def convert(
         )
     else:
         say(f"{dataset!r}\nwritten to {' and '.join(files)}")
-
-
-def _size(size: float) -> str:
-    for unit in ("B", "kB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}"
-        size /= 1000
-    return f"{size:.1f} MB"

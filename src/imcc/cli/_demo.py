@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from imcc._utils.text import printable
-from imcc.cli._options import JSON, QUIET, examples
+from imcc.cli._experiment import run_shown
+from imcc.cli._options import JOBS, JSON, QUIET, examples
 from imcc.cli._progress import working
-from imcc.cli._running import run_shown
 from imcc.cli._terminal import print_json, print_wide_table, problems_reported
 
 
@@ -22,17 +22,10 @@ from imcc.cli._terminal import print_json, print_wide_table, problems_reported
     show_default=True,
     help="Folder for the results and the report; created if it does not exist.",
 )
-@click.option(
-    "-j",
-    "--jobs",
-    type=int,
-    default=1,
-    show_default=True,
-    help="Number of tasks computed in parallel, in processes; -1 means one per core.",
-)
+@JOBS
 @QUIET
 @JSON
-def demo(folder: Path, jobs: int, quiet: bool, as_json: bool) -> None:
+def demo(folder: Path, n_jobs: int, quiet: bool, as_json: bool) -> None:
     """Compare five methods on yeast, and write a report.
 
     Runs the experiment "quick" (yeast: 2417 genes, 103 features, 14 labels; three random splits; no
@@ -47,7 +40,7 @@ def demo(folder: Path, jobs: int, quiet: bool, as_json: bool) -> None:
     with problems_reported():
         folder.mkdir(parents=True, exist_ok=True)
         wanted = load_experiment("quick")
-    summary = run_shown(wanted, store, jobs=jobs, quiet=quiet or as_json)
+    summary = run_shown(wanted, store, n_jobs=n_jobs, quiet=quiet or as_json)
     for failure in summary.failures:
         raise click.ClickException(printable(f"{failure.key}: {failure.error}", keep="\n"))
     with problems_reported():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from imcc._utils.errors import InvalidArgumentError
-from imcc.cli._inputs import fingerprint_of, load_matching, open_saved, refuse_classes
+from imcc.cli._inputs import fingerprint_of, load_matching, open_saved
 from imcc.cli._options import (
     IGNORE,
     INPUTS,
@@ -22,13 +22,6 @@ from imcc.cli._options import (
 )
 from imcc.cli._progress import working
 from imcc.cli._terminal import print_json, print_table, print_wide_table, problems_reported, say
-
-# The attributes of CalibrationDiagnostics, in words.
-MEASURES = {
-    "log_loss": "log loss",
-    "brier": "Brier score",
-    "calibration_error": "calibration error",
-}
 
 if TYPE_CHECKING:
     from imcc.inspection._calibration import CalibrationDiagnostics
@@ -96,10 +89,15 @@ def evaluate(
     """
     from imcc import inspection
     from imcc._utils.plain import to_plain
+    from imcc._utils.wrappers import first_with
 
     with problems_reported():
         model, card = open_saved(model_file, trust)
-        refuse_classes(model, "evaluate")
+        part = first_with(model, "target_kind_")
+        if part is not None and part.target_kind_ != "multilabel":
+            raise InvalidArgumentError(
+                "model", "predicts one class per row, and has no labels to evaluate"
+            )
         if draw_calibration is not None:
             check_probabilities(model, "draw_calibration")
         with working("reading", quiet=quiet):
@@ -128,7 +126,7 @@ def evaluate(
         order = sorted(range(len(labels.labels)), key=lambda j: -labels.labels[j].support)
         _print(metrics, labels, order[:top])
         if judged is not None:
-            print_probabilities(judged, order[:top])
+            _print_probabilities(judged, order[:top])
     for file in (draw, draw_calibration):
         if file is not None and not quiet:
             say(f"Drew {file}", err=True)
@@ -144,11 +142,13 @@ def check_probabilities(model: Any, option: str) -> None:
         )
 
 
-def print_probabilities(found: CalibrationDiagnostics, shown: list[int]) -> None:
+def _print_probabilities(found: CalibrationDiagnostics, shown: list[int]) -> None:
     """Print the quality of probabilities: means over labels, and some labels."""
+    measures = ("log loss", "Brier score", "calibration error")
+    attributes = ("log_loss", "brier", "calibration_error")
     before = found.before
     columns = [("label", "left"), ("rows", "right")]
-    for words in MEASURES.values():
+    for words in measures:
         columns += [(words, "right")] if before is None else [(words, "right"), ("before", "right")]
     lines: list[tuple[Any, ...]] = [("mean over labels", "", found, before)]
     for j in shown:
@@ -157,7 +157,7 @@ def print_probabilities(found: CalibrationDiagnostics, shown: list[int]) -> None
     cells = []
     for name, support, after, earlier in lines:
         cell = [name, support]
-        for measure in MEASURES:
+        for measure in attributes:
             cell.append(getattr(after, measure).text(2))
             if earlier is not None:
                 cell.append(f"{getattr(earlier, measure).value:.3f}")
@@ -204,13 +204,7 @@ def _print(metrics: dict[str, float], found: Diagnostics, shown: list[int]) -> N
         title = "The labels, the most frequent first"
     print_wide_table(
         title,
-        [
-            ("label", "left"),
-            ("rows", "right"),
-            ("average precision", "right"),
-            ("F1", "right"),
-            ("AUC", "right"),
-        ],
+        [("label", "left"), *((h, "right") for h in ("rows", "average precision", "F1", "AUC"))],
         [
             (
                 label.label,

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import re
+import signal
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
 from imcc._utils.text import printable
-from imcc.cli._options import examples
-from imcc.cli._progress import duration
-from imcc.cli._running import run_shown, running_options, stopped_in_time
+from imcc.cli._options import JOBS, JSON, QUIET, examples
+from imcc.cli._progress import duration, shown_progress
 from imcc.cli._terminal import print_json, print_table, problems_reported, say
 
 if TYPE_CHECKING:  # imported where it is used, so that help does not wait for it
-    from imcc.experiment import Experiment, Failure
+    from imcc.experiment import Experiment, Failure, Summary
 
 
 # How every SQLite file begins.
@@ -32,6 +35,27 @@ class _Names(click.ParamType):
         if not all(names):
             self.fail("give names with commas between them", param, context)
         return names
+
+
+class Duration(click.ParamType):
+    """A time such as 90, 90s, 30min, 2h or 1h30m, in seconds."""
+
+    name = "TIME"
+    _UNITS: ClassVar = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+
+    def convert(self, value: Any, param: Any, context: Any) -> float:
+        """Return the seconds."""
+        if not isinstance(value, str):
+            return float(value)
+        text = value.replace(" ", "")
+        parts = re.findall(r"(\d+(?:\.\d+)?)(min|[smhd])?", text)
+        if not parts or "".join(map("".join, parts)) != text:
+            self.fail(f"{value!r} is not a time such as 90s, 30min, 2h or 1h30m", param, context)
+        return float(sum(float(number) * self._UNITS[unit] for number, unit in parts))
+
+
+INTERRUPTED = 130  # the exit code that shells give to what Ctrl-C has ended
+OUT_OF_TIME = 75  # the one that means "try again later"
 
 
 @click.group(
@@ -72,7 +96,45 @@ def experiment() -> None:
     "may be repeated.",
 )
 @click.option("--repeats", type=click.IntRange(min=1), help="Number of splits.")
-@running_options
+@JOBS
+@click.option(
+    "--threads",
+    type=click.IntRange(min=1),
+    help="Number of threads per task.  [default: 1 for data sets with less than a million "
+    "entries, otherwise the cores divided by the number of processes]",
+)
+@click.option(
+    "--allow",
+    metavar="PACKAGE",
+    multiple=True,
+    help="Also allow methods from this package; may be repeated.  Running an "
+    "experiment runs the code that it names: classes with fit, from imcc, scikit-learn and "
+    "the packages allowed here or by the file that is run.",
+)
+@click.option(
+    "--timeout",
+    type=Duration(),
+    help="Stop a task that takes longer, such as 30min; it counts as failed.",
+)
+@click.option(
+    "--for",
+    "budget",
+    type=Duration(),
+    help="Stop after this time, such as 2h.  The same command continues; the exit code is "
+    f"{OUT_OF_TIME}.",
+)
+@click.option(
+    "--device",
+    metavar="NAME",
+    help="Device for methods that support it, such as cuda.  [default: NumPy on the CPU]",
+)
+@QUIET
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print a line of JSON per task, and at the end.",
+)
 def run_(
     source: str,
     store: Path | None,
@@ -143,7 +205,48 @@ def run_(
             f"{len(summary.failures)} of {n_tasks} tasks failed.\n{reasons}\n"
             f"Try them again with: imcc experiment run {path}"
         )
-    stopped_in_time(summary, path)
+    if summary.n_out_of_time:
+        say(
+            f"The time is over; {summary.n_out_of_time} tasks are left. Go on with: imcc "
+            f"experiment run {path}",
+            err=True,
+        )
+        raise SystemExit(OUT_OF_TIME)
+
+
+def run_shown(
+    wanted: Experiment, path: Path, *, quiet: bool, as_json: bool = False, **options: Any
+) -> Summary:
+    """Run an experiment and show its progress; Ctrl-C ends it and shows how to continue.
+
+    The options are those of :func:`imcc.experiment.run`.
+    """
+    from imcc.experiment import run
+
+    try:
+        with (
+            problems_reported(),
+            _terminated_like_interrupted(),
+            shown_progress(wanted.name, quiet=quiet, as_json=as_json) as progress,
+        ):
+            return run(wanted, path, progress=progress, **options)
+    except KeyboardInterrupt:
+        say(f"Stopped. Go on with: imcc experiment run {path}", err=True)
+        raise SystemExit(INTERRUPTED) from None
+
+
+@contextmanager
+def _terminated_like_interrupted() -> Iterator[None]:
+    """Let a batch system's SIGTERM stop a run as cleanly as Ctrl-C does."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _load(source: str, store: Path | None) -> tuple[Experiment, Path]:
@@ -185,7 +288,7 @@ def _failed(failures: list[Failure]) -> list[dict[str, str]]:
     epilog=examples("imcc experiment status quick.sqlite", "imcc experiment status results"),
 )
 @click.argument("path", type=click.Path(path_type=Path), default=Path())
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@JSON
 def status(path: Path, as_json: bool) -> None:
     """Show which tasks of a store are done, missing or failed; list the stores of a folder.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from imcc._utils.errors import InvalidArgumentError, Message, given, named
+from imcc._utils.errors import Message, given, named
 from imcc.cli._choices import dataset_names
 from imcc.cli._options import STDIN
 from imcc.cli._terminal import say
@@ -45,35 +45,26 @@ def load_matching(
     *,
     with_labels: bool,
     ignore_extra: bool,
-    model: Any = None,
+    model: Any,
 ) -> tuple[Any, Any]:
-    """Return rows with the columns of a model, and labels if ``with_labels``.
+    """Return rows with the columns of a model, and labels if ``with_labels``."""
+    from imcc.datasets._match import match_dataset
+    from imcc.tables._predict import read_rows, refused_data, table_model
 
-    For a table model, or one that takes data frames, the rows are a table.
-    """
-    from imcc.cli._tables import are_tables, table_model, table_rows, takes_frames
-    from imcc.datasets._coding import Coding
-    from imcc.datasets._match import match_dataset, read_matching
+    wanted = {"with_labels": with_labels, "ignore_extra": ignore_extra}
+    if not is_name(inputs):
+        return read_rows(model, card, sources(inputs, reading), **wanted, **reading)
+    if table_model(model) is not None:
+        raise refused_data()
+    return match_dataset(load(inputs, reading), card.feature_names, card.label_names, **wanted)
 
-    if model is not None:
-        is_table = are_tables(inputs, reading)
-        if table_model(model) is not None and not is_table:
-            raise InvalidArgumentError(
-                "model", "was fitted to a table, and reads CSV, TSV, Parquet files and spreadsheets"
-            )
-        if is_table and (table_model(model) is not None or takes_frames(model, card)):
-            X, Y, _ = table_rows(
-                model, card, inputs, reading, with_labels=with_labels, ignore_extra=ignore_extra
-            )
-            return X, Y
-    wanted: dict[str, Any] = {"with_labels": with_labels, "ignore_extra": ignore_extra}
-    if is_name(inputs):
-        named_data = load(inputs, reading)
-        return match_dataset(named_data, card.feature_names, card.label_names, **wanted)
-    coding = Coding.from_dict(card.columns) if card.columns else None
-    files = sources(inputs, reading)
-    return read_matching(
-        files, card.feature_names, card.label_names, coding=coding, **wanted, **reading
+
+def are_tables(inputs: tuple[str, ...], reading: dict[str, Any]) -> bool:
+    """Return whether the inputs are tables, by their names; the standard input is one."""
+    from imcc.tables._read import is_table
+
+    return not is_name(inputs) and all(
+        name == STDIN or is_table(name, reading.get("member")) for name in inputs
     )
 
 
@@ -147,18 +138,6 @@ def open_saved(path: str, trust: tuple[str, ...]) -> tuple[Any, ModelCard]:
         if not click.confirm("Load them?", default=False, err=True):
             raise
         return file.load([*trust, *error.types]), file.card
-
-
-def refuse_classes(model: Any, purpose: str) -> None:
-    """Raise an error for a model with one class per row, which has no labels."""
-    from imcc._utils.errors import InvalidArgumentError
-    from imcc._utils.wrappers import first_with
-
-    part = first_with(model, "target_kind_")
-    if part is not None and part.target_kind_ != "multilabel":
-        raise InvalidArgumentError(
-            "model", f"predicts one class per row, and has no labels to {purpose}"
-        )
 
 
 def check_output(path: str, force: bool) -> Path:

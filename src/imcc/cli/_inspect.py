@@ -21,15 +21,14 @@ from imcc.cli._options import (
     JSON,
     MODEL,
     QUIET,
-    READING,
     TRUST,
     DataPath,
     examples,
-    reading_options,
     refuse_options,
+    rows_options,
 )
 from imcc.cli._progress import working
-from imcc.cli._tables import print_schema, table_model
+from imcc.cli._tables import print_schema
 from imcc.cli._terminal import print_json, print_table, problems_reported, say, shown_message
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ _SHOWN_COLUMNS = 3
     help="Training data: for label correlations, and for the rows that a row is compared with; "
     "needed for --by evidence.",
 )
-@reading_options
+@rows_options
 @click.option(
     "--row",
     help="Explain the scores of this row, counted from 0, or the id of a row of a table; of the "
@@ -127,7 +126,7 @@ def inspect(
     if row is None and (inputs or label is not None or by != "columns"):
         raise click.UsageError("rows, --label and --by are about one row: say which with --row")
     if not (inputs or data_inputs):
-        refuse_options(list(READING), "reading data, of which none are named")
+        refuse_options(["schema"], "reading data, of which none are named")
     with problems_reported():
         if draw is not None:
             check_output(draw, force)
@@ -278,12 +277,16 @@ def _find_row(model: Any, rows: Any, row: str) -> int:
 
 def _ids(model: Any, rows: Any) -> list[Any] | None:
     """Return the ids of the rows of a table, if it has any."""
+    from imcc.tables._predict import table_model
+
     tables = table_model(model)
     names = [] if tables is None else tables.schema_.of_kind("id")
     return next((rows[name].to_pylist() for name in names if name in rows.column_names), None)
 
 
 def _print_model(model_file: str, model: Any, card: ModelCard) -> None:
+    from imcc.tables._predict import table_model
+
     setting = ", ".join(f"{name} {value}" for name, value in shown_setting(card).items())
     rows = "" if card.n_rows is None else f", {card.n_rows:,} rows"
     facts = {

@@ -134,7 +134,7 @@ CONVERTING: dict[str, Callable[..., Any]] = {
         type=click.Choice(NOMINAL),
         default="onehot",
         show_default=True,
-        help="How to encode words that are neither yes nor no.",
+        help="How to encode words of ARFF files that are neither yes nor no.",
     ),
     "variables": click.option(
         "--variables",
@@ -176,9 +176,7 @@ CONVERTING: dict[str, Callable[..., Any]] = {
     ),
 }
 
-# What neither a file nor a model can say about data: in `imcc inspect`, and in commands that begin
-# with the data.
-READING: dict[str, Callable[..., Any]] = {"labels": _LABELS, "schema": _SCHEMA}
+# What neither a file nor a model can say about data: in commands that begin with them.
 _COLUMNS: dict[str, Callable[..., Any]] = {
     "tags": click.option(
         "--tags",
@@ -213,43 +211,34 @@ def _with_options(
     def collecting(**arguments: Any) -> Any:
         every = {name: arguments.pop(name) for name in options}
         reading = {name: value for name, value in every.items() if changed_options(name)}
-        if options.keys() >= _COLUMNS.keys():
+        about_columns = options.keys() >= _COLUMNS.keys()
+        if about_columns:
             arguments["columns"] = {name: reading[name] for name in _COLUMNS if name in reading}
         if "variables" in reading:
             reading["variables"] = list(reading["variables"])
         if isinstance(reading.get("labels"), str):
             reading["label_prefix"] = reading.pop("labels").removesuffix("*")
-        said = _said_by_schema(reading["schema"]) if "schema" in reading else {}
-        rest = {name: value for name, value in reading.items() if name not in _COLUMNS}
-        return command(reading=rest | said, **arguments)
+        rest = {n: v for n, v in reading.items() if not (about_columns and n in _COLUMNS)}
+        if "schema" in reading:  # which may also say how to read the file
+            from imcc.tables import read_schema
+
+            with problems_reported():
+                rest |= read_schema(reading["schema"]).reading
+        return command(reading=rest, **arguments)
 
     for option in reversed(options.values()):
         collecting = option(collecting)
     return collecting
 
 
-def _said_by_schema(path: str) -> dict[str, Any]:
-    """Return what a schema file says about reading a file."""
-    from imcc.tables import read_schema
-
-    with problems_reported():
-        known = read_schema(path)
-    return known.reading
-
-
 def converting_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add all options for reading files, passed as ``reading``."""
-    return _with_options(command, CONVERTING)
+    return _with_options(command, {**CONVERTING, "schema": _SCHEMA, "drop": _COLUMNS["drop"]})
 
 
 def data_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of commands that begin with data, passed as ``reading`` and ``columns``."""
     return _with_options(command, {"labels": _LABELS, **_COLUMNS})
-
-
-def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of a command that reads training data for a model, passed as ``reading``."""
-    return _with_options(command, READING)
 
 
 def rows_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -279,7 +268,16 @@ IGNORE = click.option(
     "--ignore-extra", is_flag=True, help="Ignore columns that the model does not use."
 )
 
-# Of the commands that compare methods.
+# Of the commands that compute tasks, and those that compare methods.
+JOBS = click.option(
+    "-j",
+    "--jobs",
+    "n_jobs",
+    type=int,
+    default=1,
+    show_default=True,
+    help="Number of tasks computed in parallel, in processes; -1 means one per core.",
+)
 CONTROL = click.option(
     "--control",
     help="Method that the others are compared with.  [default: imcc, if it is among them]",

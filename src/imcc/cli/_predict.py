@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
 
 from imcc.cli._evaluate import check_probabilities
-from imcc.cli._inputs import check_output, load_matching, open_saved
+from imcc.cli._inputs import are_tables, check_output, load_matching, open_saved, sources
 from imcc.cli._options import (
     FORCE,
     IGNORE,
@@ -22,18 +23,8 @@ from imcc.cli._options import (
     examples,
     rows_options,
 )
-from imcc.cli._predictions import (
-    Wanted,
-    counted_rows,
-    predicted_rows,
-    predicted_tables,
-    write_predictions,
-)
 from imcc.cli._progress import working
-from imcc.cli._tables import are_tables, table_files, table_model
-from imcc.cli._terminal import problems_reported, say
-
-FORMS = ("csv", "json", "parquet")
+from imcc.cli._terminal import print_result, problems_reported, say
 
 
 @click.command(
@@ -94,41 +85,38 @@ def predict(
     (of scores or probabilities with --scores or --proba), or in JSON the names of the predicted
     labels.  For a table model, id columns come first, and files of any size are read in parts.
     """
+    from imcc.tables._predict import format_of, table_model, write_predictions
+
     if scores and proba:
         raise click.UsageError("--scores and --proba: pass only one of the two")
-    output = None if output == STDIN else output
-    form = _form(output, as_json)
+    printed = output is None or output == STDIN
+    file: Any = SimpleNamespace(write=print_result) if printed else output
     with problems_reported():
-        if output is not None:
-            check_output(output, force)
+        form = format_of(file)
+        if not printed:
+            if as_json and Path(file).suffix.lower() not in ("", ".json"):
+                raise click.UsageError(f"--json and -o {file}: give one of the two")
+            check_output(file, force)
         model, card = open_saved(model_file, trust)
         if proba:
             check_probabilities(model, "proba")
-        wanted = Wanted(form, "probability" if proba else "score" if scores else None, top)
+        options: dict[str, Any] = {
+            "values": "probability" if proba else "score" if scores else None,
+            "top": top,
+            "format": "json" if as_json else form,
+        }
+        rows: Any
         if table_model(model) is not None and are_tables(inputs, reading):
-            parts = predicted_tables(model, table_files(inputs, reading), wanted, ignore_extra)
+            rows = sources(inputs, reading)
+            options |= reading | {"ignore_extra": ignore_extra}
         else:
             with working("reading", quiet=quiet):
-                X, _ = load_matching(
+                rows, _ = load_matching(
                     inputs, reading, card, with_labels=False, ignore_extra=ignore_extra, model=model
                 )
-            parts = predicted_rows(model, X, card.label_names, wanted)
+            options["label_names"] = card.label_names
         # A progress bar would interfere with rows printed on the terminal.
-        beside = output is not None or not sys.stdout.isatty()
-        with working("predicting", quiet=quiet, beside=beside) as report:
-            count = write_predictions(counted_rows(parts, report), wanted, output)
-    if output is not None and not quiet:
+        with working("predicting", quiet=quiet or (printed and sys.stdout.isatty())):
+            count = write_predictions(model, rows, file, **options)
+    if not printed and not quiet:
         say(f"{count:,} rows written to {output}", err=True)
-
-
-def _form(output: str | None, as_json: bool) -> str:
-    """Return the format to write, by the suffix of the file."""
-    suffix = "" if output is None else Path(output).suffix.lower().removeprefix(".")
-    if suffix not in ("", *FORMS):
-        raise click.UsageError(
-            f"-o {output}: predictions are written as {', '.join(FORMS)}; give a file with one of "
-            "these suffixes"
-        )
-    if as_json and suffix not in ("", "json"):
-        raise click.UsageError(f"--json and -o {output}: give one of the two")
-    return "json" if as_json else suffix or "csv"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from imcc._utils.config import get_config
@@ -16,19 +16,14 @@ from imcc.cli._terminal import print_json, say, stderr
 if TYPE_CHECKING:  # imported where it is used, so that help does not wait for it
     from imcc.experiment import Progress
 
-    Show = Callable[[Progress], None]
-    Report = Callable[..., None]
-
 
 @contextmanager
-def working(what: str, *, quiet: bool = False, beside: bool = True) -> Iterator[Report]:
+def working(what: str, *, quiet: bool = False) -> Iterator[Receiver]:
     """Show the progress of the computations inside, and the estimated remaining time.
 
-    They report it with :func:`imcc._utils.progress.report_progress`, or by calling the returned
-    function as ``report(done, total, what)``; in that case, discard the reports of others with
-    ``progress_reported_to(None)``.  On a
-    terminal, a bar is shown, which is removed at the end; otherwise a line from time to time, if
-    it takes long.  All output is on standard error.
+    They report it with :func:`imcc._utils.progress.report_progress`; the function that gets their
+    reports is returned.  On a terminal, a bar is shown, which is removed at the end; otherwise a
+    line from time to time, if it takes long.  All output is on standard error.
 
     Parameters
     ----------
@@ -36,16 +31,12 @@ def working(what: str, *, quiet: bool = False, beside: bool = True) -> Iterator[
         What the command does.
     quiet : bool
         Show nothing.
-    beside : bool
-        Whether a bar can be drawn; not if results are printed on the same terminal meanwhile.
     """
-    if quiet or (has_bars() and not beside):
-        with progress_reported_to(None):
-            yield lambda _done, _total, _what="": None
-        return
-    shown = _bar(what) if has_bars() else nullcontext(_Lines(what).update)
+    shown: AbstractContextManager[Receiver] = nullcontext(lambda _share, _what: None)
+    if not quiet:
+        shown = _bar(what) if has_bars() else nullcontext(_Lines(what).update)
     with shown as update, progress_reported_to(update):
-        yield lambda done, total, now="": update(done / total if total else 0.0, now)
+        yield update
 
 
 def has_bars() -> bool:
@@ -110,7 +101,7 @@ class _Lines:
         if self.share > 0:
             # What is done took so long; since then, time has gone on.
             rest = (self.since - self.begin) * (1 - self.share) / self.share
-            left = f", about {_rounded(max(rest - (present - self.since), 0.0))} left"
+            left = f", about {duration(max(rest - (present - self.since), 0.0))} left"
         say(f"{_words(self.name, what)}: {self.share:.0%} done{left}", err=True)
 
 
@@ -119,98 +110,54 @@ def _words(name: str, what: str = "") -> str:
 
 
 @contextmanager
-def shown_progress(name: str, *, quiet: bool, as_json: bool) -> Iterator[Show]:
+def shown_progress(
+    name: str, *, quiet: bool, as_json: bool
+) -> Iterator[Callable[[Progress], None]]:
     """Give a function that shows the progress of a run.
 
     Each task that ends leaves a line, on a terminal above a bar; with ``as_json`` a line of JSON on
     standard output; nothing if ``quiet``.
     """
-    if quiet or as_json:
-        yield _print_json if as_json and not quiet else lambda _: None
-        return
-    if not has_bars():
-        yield _print_line
-        return
-    with working(name) as report:
-        now = {"done": 0, "tasks": 1, "running": 0}
+    current: Progress | None = None
 
-        def show(progress: Progress) -> None:
-            if progress.last is not None:
-                say(outcome_line(progress), err=True)
-            running = ", ".join(map(str, progress.running))
-            now.update(done=progress.n_done, tasks=progress.n_tasks, running=len(progress.running))
-            counts = f"{progress.n_done} of {progress.n_tasks} done"
-            counts += f", {progress.n_failed} failed" if progress.n_failed else ""
-            report(progress.n_done, progress.n_tasks, f"{counts}; {running}".removesuffix("; "))
+    def show(progress: Progress) -> None:
+        nonlocal current
+        current = progress
+        if progress.last is not None and not quiet:
+            print_event(progress, as_json)
+        move(progress, 0.0, ", ".join(map(str, progress.running)))
 
-        def inside(share: float, what: str) -> None:
-            # What a task says of itself, if it is computed in this process.
-            if now["running"] == 1:
-                counts = f"{now['done']} of {now['tasks']} done"
-                report(now["done"] + share, now["tasks"], f"{counts}; {what}")
+    def move(progress: Progress, share: float, what: str) -> None:
+        counts = f"{progress.n_done} of {progress.n_tasks} done"
+        counts += f", {progress.n_failed} failed" if progress.n_failed else ""
+        share = (progress.n_done + share) / max(progress.n_tasks, 1)
+        update(share, f"{counts}; {what}".removesuffix("; "))
 
-        with progress_reported_to(inside):
-            yield show
+    def inside(share: float, what: str) -> None:
+        # What a task says of itself, if it is computed in this process.
+        if current is not None and len(current.running) == 1:
+            move(current, share, what)
+
+    hidden = quiet or as_json or not has_bars()
+    with working(name, quiet=hidden) as update, progress_reported_to(inside):
+        yield show
 
 
-def duration(seconds: float | None) -> str:
-    """Return a time as text.
-
-    >>> duration(4.25), duration(75), duration(7320), duration(None)
-    ('4.2 s', '1 min 15 s', '2 h 2 min', 'unknown')
-    """
-    if seconds is None:
-        return "unknown"
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    return f"{minutes // 60} h {minutes % 60} min"
-
-
-def _rounded(seconds: float) -> str:
-    """Return an estimate as text: no more digits than it is worth.
-
-    >>> _rounded(4.25), _rounded(75), _rounded(7320)
-    ('4 s', '1 min 15 s', '2 h 2 min')
-    """
-    return f"{round(seconds)} s" if round(seconds) < 60 else duration(seconds)
-
-
-def outcome_line(progress: Progress) -> str:
-    """Return the line for a task that has ended."""
+def print_event(progress: Progress, as_json: bool) -> None:
+    """Print that a task has ended, as a line or as JSON."""
     from imcc.experiment import Failure
 
     last = progress.last
     assert last is not None
-    what = str(last.key)
-    if isinstance(last, Failure):
-        return f"{what} failed: {last.error}"
-    return f"{what} done in {duration(last.seconds)}"
-
-
-def _left(progress: Progress) -> str:
-    if progress.remaining is None:
-        return ""
-    return f", about {_rounded(progress.remaining)} left"
-
-
-def _print_line(progress: Progress) -> None:
-    if progress.last is not None:
-        count = f"[{progress.n_done} of {progress.n_tasks}]"
-        say(f"{count} {outcome_line(progress)}{_left(progress)}", err=True)
-
-
-def _print_json(progress: Progress) -> None:
-    from imcc.experiment import Failure
-
-    last = progress.last
-    if last is None:
+    error = last.error if isinstance(last, Failure) else None
+    if not as_json:
+        what = f"done in {duration(last.seconds)}" if error is None else f"failed: {error}"
+        left = "" if progress.remaining is None else f", about {duration(progress.remaining)} left"
+        say(f"[{progress.n_done} of {progress.n_tasks}] {last.key} {what}{left}", err=True)
         return
     dataset, method, repetition = last.key
     event = {
-        "event": "failed" if isinstance(last, Failure) else "done",
+        "event": "done" if error is None else "failed",
         "dataset": dataset,
         "method": method,
         "repetition": repetition,
@@ -219,8 +166,19 @@ def _print_json(progress: Progress) -> None:
         "failed": progress.n_failed,
         "total": progress.n_tasks,
         "remaining_seconds": progress.remaining,
+        **({} if error is None else {"error": error}),
     }
-    if isinstance(last, Failure):
-        event["error"] = last.error
     print_json(event, indent=None)
     sys.stdout.flush()  # who reads this wants it now
+
+
+def duration(seconds: float) -> str:
+    """Return a time as text.
+
+    >>> duration(4.25), duration(75), duration(7320)
+    ('4.2 s', '1 min 15 s', '2 h 2 min')
+    """
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

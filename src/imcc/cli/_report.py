@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from imcc.cli._options import CONTROL, examples, refuse_options
+from imcc.cli._options import CONTROL, JSON, examples, refuse_options
 from imcc.cli._progress import working
 from imcc.cli._terminal import print_json, problems_reported
 
@@ -34,7 +34,7 @@ from imcc.cli._terminal import print_json, problems_reported
     metavar="FILE",
     help="CSV file of published results to show beside these; see imcc compare.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@JSON
 def report(
     store: Path, output: Path | None, control: str | None, published: Path | None, as_json: bool
 ) -> None:

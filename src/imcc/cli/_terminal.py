@@ -6,6 +6,7 @@ All output passes through :func:`imcc._utils.text.printable`.
 
 from __future__ import annotations
 
+import functools
 import json
 import shlex
 import sys
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from imcc._utils.errors import Argument, ImccError, message_of
-from imcc._utils.text import printable
+from imcc._utils.text import json_text, printable
 
 if TYPE_CHECKING:  # rich is imported where something is shown, so that help does not wait for it
     from rich.console import Console
@@ -49,21 +50,6 @@ def print_result(text: str) -> None:
     text = printable(text, keep="\n\t") if sys.stdout.isatty() else text
     # Without color=True, click would take escape sequences out of what is written to a pipe.
     click.echo(text, nl=False, color=True)
-
-
-def json_text(value: Any, indent: int | None = 2) -> str:
-    r"""Return a value as JSON, with control characters escaped.
-
-    >>> print(json_text({"wren": "\x1b[2J é \x9b"}, indent=None))
-    {"wren": "\u001b[2J é \u009b"}
-    """
-    text = json.dumps(value, indent=indent, ensure_ascii=False)
-    if text.replace("\n", "").isprintable():
-        return text
-    # What cannot be printed stands inside of strings, where JSON has a way to write it.
-    return "".join(
-        char if char == "\n" or printable(char) == char else json.dumps(char)[1:-1] for char in text
-    )
 
 
 def print_json(value: Any, indent: int | None = 2) -> None:
@@ -140,9 +126,6 @@ def print_wide_table(
 _OPTIONS = {
     "criterion": "thresholds",
     "cv": "folds",
-    "max_columns": "columns",
-    "max_evaluations": "evaluations",
-    "n_background": "background-rows",
     "n_jobs": "jobs",
     "overwrite": "force",
     "random_state": "seed",
@@ -158,23 +141,15 @@ _IN_SCHEMA: dict[str, str] = {
 
 def _in_schema(argument: Argument) -> str | None:
     """Return an argument as lines of a schema file, or None if such files do not have it."""
+    quoted = functools.partial(json.dumps, ensure_ascii=False)
     name, value = argument.name, argument.value
-    if name == "kinds" and isinstance(value, dict):
-        lines = [f"{_quoted(column)} = {_quoted(kind)}" for column, kind in value.items()]
-    elif name == "date_formats" and isinstance(value, dict):
-        lines = [
-            f'{_quoted(column)} = {{ kind = "date", format = {_quoted(layout)} }}'
-            for column, layout in value.items()
-        ]
-    elif name in _IN_SCHEMA:
-        return f"{_IN_SCHEMA[name]} = {'...' if value is None else _quoted(value)}"
-    else:
+    if name in _IN_SCHEMA:
+        return f"{_IN_SCHEMA[name]} = {'...' if value is None else quoted(value)}"
+    formats = {"kinds": "{}", "date_formats": '{{ kind = "date", format = {} }}'}
+    if name not in formats or not isinstance(value, dict):
         return None
+    lines = [f"{quoted(column)} = {formats[name].format(quoted(x))}" for column, x in value.items()]
     return "[columns] " + ", ".join(lines)
-
-
-def _quoted(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 def as_option(argument: Argument) -> str:
@@ -234,13 +209,6 @@ def shown_message(error: BaseException) -> str:
     return printable(text, keep="\n")
 
 
-def show_traceback() -> None:
-    """Print the traceback of the error that is being handled, if --debug is given."""
-    context = click.get_current_context(silent=True)
-    if context is not None and context.find_root().params.get("debug"):
-        say(traceback.format_exc(), err=True)
-
-
 @contextmanager
 def problems_reported() -> Iterator[None]:
     """Print warnings as lines, and convert errors for users to messages with an exit code.
@@ -257,23 +225,18 @@ def problems_reported() -> Iterator[None]:
         except BrokenPipeError:
             raise  # the reader of a pipe has gone: click ends the program quietly
         except (ImccError, ValueError, OSError, ImportError, MemoryError) as error:
-            show_traceback()
-            kind = click.UsageError if _is_wrong_value(error) else click.ClickException
+            from imcc.datasets import DatasetError
+
+            context = click.get_current_context(silent=True)
+            if context is not None and context.find_root().params.get("debug"):
+                say(traceback.format_exc(), err=True)
+            # Errors about files may be ValueErrors as well, but then the command was not wrong.
+            of_files = isinstance(error, (DatasetError, OSError))
+            is_wrong_value = isinstance(error, ValueError) and not of_files
+            kind = click.UsageError if is_wrong_value else click.ClickException
             raise kind(shown_message(error)) from error
         finally:
             # A table is looked at twice: to show what its columns are, and to fit.
-            for text in dict.fromkeys(_shown_warning(warning) for warning in caught):
+            texts = [shown_message(w.message) for w in caught if isinstance(w.message, Warning)]
+            for text in dict.fromkeys(texts):
                 say(f"Warning: {text}", err=True)
-
-
-def _shown_warning(warning: warnings.WarningMessage) -> str:
-    assert isinstance(warning.message, Warning)
-    return shown_message(warning.message)
-
-
-def _is_wrong_value(error: BaseException) -> bool:
-    # The errors about files (DataFormatError, ...) may be ValueErrors as well, for programs; but
-    # it is not the command that was wrong then.
-    from imcc.datasets import DatasetError
-
-    return isinstance(error, ValueError) and not isinstance(error, (DatasetError, OSError))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from imcc.cli._choices import CRITERIA, METRICS, MODELS
-from imcc.cli._inputs import check_output, load, shown_setting
+from imcc.cli._inputs import are_tables, check_output, load, shown_setting
 from imcc.cli._options import (
     FORCE,
     INPUTS,
@@ -19,15 +19,7 @@ from imcc.cli._options import (
     examples,
 )
 from imcc.cli._progress import working
-from imcc.cli._tables import (
-    are_tables,
-    fit_table,
-    known_columns,
-    make_classifier,
-    print_schema,
-    read_input,
-    refuse_columns,
-)
+from imcc.cli._tables import print_schema, read_table, refuse_columns
 from imcc.cli._terminal import print_json, print_table, problems_reported, say
 
 if TYPE_CHECKING:
@@ -35,12 +27,11 @@ if TYPE_CHECKING:
 
     from sklearn.model_selection import KFold
 
-    from imcc.persistence._card import ModelCard
+    from imcc.datasets import Dataset
 
 # Parameters of the estimators that are lists, of which a command line may name one value.
 _LISTS = (
-    *("alphas", "betas", "gammas", "n_clusters", "kernels", "width_scales"),
-    *("penalties", "coupling"),
+    *("alphas", "betas", "gammas", "n_clusters", "kernels", "width_scales", "views", "trees"),
 )
 # Parameters of the estimators that have options of their own.
 _OPTIONS = {
@@ -64,6 +55,8 @@ class Setting(click.ParamType):
         name, _, text = (part.strip() for part in value.partition("="))
         if not name or not text:
             self.fail(f"{value!r} is not a name and a value, such as betas=0.1,1", param, context)
+        if "__" in name:
+            self.fail(f"{name!r} is not a parameter of the classifier itself", param, context)
         if name in _OPTIONS:
             self.fail(f"{name} is set by {_OPTIONS[name]}", param, context)
         values = tuple(_value(word.strip()) for word in text.removesuffix(",").split(","))
@@ -183,35 +176,76 @@ def tune(
     is fitted on all rows.  --set changes the grid: alphas=1, betas=0.1,1, n_clusters=16,64 or
     grid=paper.
     """
-    from imcc._utils.wrappers import innermost, without_search
+    from sklearn.model_selection import KFold
+
+    from imcc._utils.plain import to_plain
+    from imcc._utils.wrappers import first_with, innermost, without_search
+    from imcc.estimators import IMCCClassifierCV, KernelEnsembleClassifier
     from imcc.persistence import save_model
+    from imcc.persistence._card import make_card
     from imcc.persistence._trust import require_skops
+    from imcc.tables import TableClassifier
+    from imcc.tables._load import table_card
 
     if calibrate and kind != "imcc":
         raise click.UsageError("--calibrate is for --model imcc: the ensemble is calibrated")
+    is_table = are_tables(inputs, reading)
+    if is_table:
+        for option in changed_options("scale", "fill_missing"):
+            raise click.UsageError(
+                f"{option} is for data sets of numbers: the columns of a table are always scaled, "
+                "and their missing values filled in"
+            )
     with problems_reported():
         require_skops()  # without it, the work would be for nothing
         check_output(output, force)
-        shuffled = _folds(folds or 5, seed)
-        classifier = _classifier(kind, metric, None if folds is None else shuffled, seed)
+        cv = KFold(folds or 5, shuffle=True, random_state=seed)
+        classifier: Any
+        if kind == "imcc":
+            classifier = IMCCClassifierCV(
+                cv=cv, scoring=list(METRICS), refit=metric, random_state=seed
+            )
+        else:
+            classifier = KernelEnsembleClassifier(scoring=metric, random_state=seed)
         classifier.set_params(**dict(settings))
+        _check_device(dict(settings).get("device"))
+        about: dict[str, Any] = {}
         with working("reading", quiet=quiet):
-            data = _Data(inputs, reading, columns, scale, fill_missing)
-        data.show(quiet or as_json)
+            if is_table:
+                source, known, schema = read_table(inputs, reading, columns, need_labels=True)
+                n_labels = len(known.labels)
+                about["schema"] = schema.to_dict()
+            else:
+                dataset = _numbers(inputs, reading, columns, fill_missing)
+                n_labels = dataset.n_labels
+        if is_table and not (quiet or as_json):
+            print_schema(schema, f"{source.name}: {source.table.num_rows:,} rows", known.drop)
         scored: Sequence[str] = METRICS
-        if kind == "imcc" and data.has_one_label:
+        if kind == "imcc" and n_labels == 1:
             # Labels of a row cannot be ranked then, and the other metrics are of rankings.
             metric = metric if changed_options("metric") else "hamming_loss"
             scored = [metric]
             classifier.set_params(scoring=scored, refit=metric)
-        # The held-out scores of the ensemble of a table are also those for the thresholds.
-        if thresholds is None and data.is_table and kind != "imcc":
-            thresholds = "f1"
-        criterion = None if thresholds == "none" else thresholds
+        # The held-out scores of the ensemble of a table are also those for the thresholds, which
+        # the table classifier chooses, because it has trees to add before.
+        held_out = is_table and kind != "imcc"
+        criterion = thresholds or ("f1" if held_out else "none")
+        chosen = None if criterion == "none" else criterion
         with working("tuning", quiet=quiet):
-            model = data.fit(classifier, calibrate, criterion, shuffled, seed)
+            if is_table:
+                model: Any = TableClassifier(
+                    _wrapped(classifier, calibrate, None if held_out else chosen, cv),
+                    thresholds=chosen if held_out else None,
+                    random_state=seed,
+                    **known.parameters(),
+                )
+                with source.located():
+                    model.fit(source.table, known.target)
+            else:
+                model = _preprocessed(classifier, dataset.is_sparse, scale, fill_missing)
+                model = _wrapped(model, calibrate, chosen, cv).fit(dataset.X, dataset.Y)
         model, search = without_search(model)
-        inner = innermost(model)
+        inner, tuned = innermost(model), first_with(model, "thresholds_")
         if kind == "imcc":
             tried, best = len(search.cv_results_["params"]), search.best_index_
             before = ", before calibration" if calibrate else ""
@@ -222,10 +256,17 @@ def tune(
         else:
             tried = len(inner.search_results_["score"])
             metrics = {f"cross-fitted {inner.scoring_}": inner.cross_fitted_score_}
-        card = data.card(model, metrics | _of_thresholds(model))
+        metrics |= _of_thresholds(tuned)
+        if is_table:
+            card = table_card(model, source, metrics)
+        else:
+            card = make_card(model, dataset, metrics=metrics)
         save_model(model, output, card=card)
     if as_json:
-        print_json({**_result(card, model, output), "settings": tried, **data.schema_dict()})
+        about = {"file": output, **card.to_dict(), "settings": tried, **about}
+        del about["columns"]
+        about["thresholds"] = None if tuned is None else tuned.thresholds_
+        print_json(to_plain(about))
     elif not quiet:
         title = f"The best of {tried:,} settings, by {metric}"
         if kind != "imcc":
@@ -236,117 +277,59 @@ def tune(
         say(f"{card.model} on {card.data_name} ({card.n_rows:,} rows) written to {output}")
 
 
-def _folds(n_folds: int, seed: int) -> KFold:
-    from sklearn.model_selection import KFold
+def _check_device(device: str | None) -> None:
+    """Report a device that is not there as an error of the option that named it."""
+    import numpy as np
 
-    return KFold(n_folds, shuffle=True, random_state=seed)
+    from imcc._array.device import on_device
+
+    try:
+        on_device(np.empty((0, 1)), device)
+    except RuntimeError as error:
+        raise click.UsageError(str(error)) from error
 
 
-def _classifier(kind: str, metric: str, cv: KFold | None, seed: int) -> Any:
-    """Return an unfitted classifier."""
-    from imcc.estimators import IMCCClassifierCV, KernelEnsembleClassifier
+def _numbers(
+    inputs: tuple[str, ...], reading: dict[str, Any], columns: dict[str, Any], fill_missing: bool
+) -> Dataset:
+    """Load a data set of numbers, without missing values unless they are filled in."""
+    from imcc.datasets import DataFormatError
 
-    if kind == "imcc":
-        return IMCCClassifierCV(
-            cv=cv or _folds(5, seed), scoring=list(METRICS), refit=metric, random_state=seed
+    refuse_columns(columns)
+    dataset = load(inputs, reading)
+    if dataset.has_missing and not fill_missing:
+        raise DataFormatError(
+            "some values are missing; --fill-missing puts the mean of their column there",
+            dataset.source or dataset.name,
         )
-    return KernelEnsembleClassifier(scoring=metric, random_state=seed)
+    return dataset
 
 
-class _Data:
-    """Training data: a table or a numeric data set."""
+def _preprocessed(classifier: Any, is_sparse: bool, scale: bool, fill_missing: bool) -> Any:
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import Pipeline
+    from sklearn.preprocessing import StandardScaler
 
-    def __init__(
-        self,
-        inputs: tuple[str, ...],
-        reading: dict[str, Any],
-        columns: dict[str, Any],
-        scale: bool,
-        fill_missing: bool,
-    ) -> None:
-        from imcc.datasets import DataFormatError
-
-        self.is_table = are_tables(inputs, reading)
-        self.scale, self.fill_missing = scale, fill_missing
-        if self.is_table:
-            for option in changed_options("scale", "fill_missing"):
-                raise click.UsageError(
-                    f"{option} is for data sets of numbers: the columns of a table are always "
-                    "scaled, and their missing values filled in"
-                )
-            self.source = read_input(inputs, reading)
-            self.known = known_columns(self.source.table, reading, columns, need_labels=True)
-            self.schema = self.source.schema(self.known)
-            return
-        refuse_columns(columns)
-        self.dataset = load(inputs, reading)
-        if self.dataset.has_missing and not fill_missing:
-            raise DataFormatError(
-                "some values are missing; --fill-missing puts the mean of their column there",
-                self.dataset.source or self.dataset.name,
-            )
-
-    @property
-    def has_one_label(self) -> bool:
-        """Whether there is a single label."""
-        return (len(self.known.labels) if self.is_table else self.dataset.n_labels) == 1
-
-    def show(self, quiet: bool) -> None:
-        """Print what the columns of a table are."""
-        if self.is_table and not quiet:
-            title = f"{self.source.name}: {self.source.table.num_rows:,} rows"
-            print_schema(self.schema, title, self.known.drop)
-
-    def fit(
-        self, classifier: Any, calibrate: bool, criterion: str | None, cv: KFold, seed: int
-    ) -> Any:
-        """Return the fitted classifier with its preprocessing and wrappers."""
-        from imcc.estimators import MultilabelCalibrator, TunedThresholds
-
-        held_out = self.is_table and hasattr(classifier, "fit_held_out")
-        model = classifier if self.is_table else self._preprocessed(classifier)
-        model = MultilabelCalibrator(model, cv=cv) if calibrate else model
-        if criterion is not None and not held_out:
-            model = TunedThresholds(model, criterion=criterion, cv=cv)
-        if not self.is_table:
-            return model.fit(self.dataset.X, self.dataset.Y)
-        # With held-out scores, the table classifier has trees to add before the thresholds.
-        model = make_classifier(model, self.known, seed, criterion if held_out else None)
-        return fit_table(model, self.source, self.known)
-
-    def _preprocessed(self, classifier: Any) -> Any:
-        from sklearn.impute import SimpleImputer
-        from sklearn.pipeline import Pipeline
-        from sklearn.preprocessing import StandardScaler
-
-        steps: list[tuple[str, Any]] = []
-        if self.fill_missing:
-            steps.append(("fill", SimpleImputer(keep_empty_features=True)))
-        if self.scale:
-            steps.append(("scale", StandardScaler(with_mean=not self.dataset.is_sparse)))
-        return Pipeline([*steps, ("imcc", classifier)]) if steps else classifier
-
-    def card(self, model: Any, metrics: dict[str, float]) -> ModelCard:
-        """Return the card of a model of these data."""
-        from imcc.persistence._card import make_card
-
-        if self.is_table:
-            from imcc.tables._load import table_card
-
-            return table_card(model, self.source, metrics)
-        return make_card(model, self.dataset, metrics=metrics)
-
-    def schema_dict(self) -> dict[str, Any]:
-        """Return the schema of a table, for JSON."""
-        return {"schema": self.schema.to_dict()} if self.is_table else {}
+    steps: list[tuple[str, Any]] = []
+    if fill_missing:
+        steps.append(("fill", SimpleImputer(keep_empty_features=True)))
+    if scale:
+        steps.append(("scale", StandardScaler(with_mean=not is_sparse)))
+    return Pipeline([*steps, ("imcc", classifier)]) if steps else classifier
 
 
-def _of_thresholds(model: Any) -> dict[str, float]:
+def _wrapped(model: Any, calibrate: bool, criterion: str | None, cv: KFold) -> Any:
+    """Return a classifier with its probabilities and thresholds, if they are wanted."""
+    from imcc.estimators import MultilabelCalibrator, TunedThresholds
+
+    model = MultilabelCalibrator(model, cv=cv) if calibrate else model
+    return model if criterion is None else TunedThresholds(model, criterion=criterion, cv=cv)
+
+
+def _of_thresholds(tuned: Any) -> dict[str, float]:
     """Return how good thresholds are that were chosen, and those at 0; finite numbers only."""
-    from imcc._utils.wrappers import first_with
     from imcc.estimators import TunedThresholds
 
-    tuned = first_with(model, "thresholds_")
     if not isinstance(tuned, TunedThresholds):
         return {}
     name = f"{'held-out' if isinstance(tuned.cv, str) else 'cross-validated'} {tuned.criterion}"
@@ -356,14 +339,3 @@ def _of_thresholds(model: Any) -> dict[str, float]:
     }
     # The score is NaN if no label has enough rows.
     return {key: value for key, value in figures.items() if isfinite(value)}
-
-
-def _result(card: ModelCard, model: Any, output: str) -> dict[str, Any]:
-    from imcc._utils.plain import to_plain
-    from imcc._utils.wrappers import first_with
-
-    about = card.to_dict()
-    del about["columns"]
-    tuned = first_with(model, "thresholds_")
-    chosen = None if tuned is None else tuned.thresholds_
-    return to_plain({"file": output, **about, "thresholds": chosen})

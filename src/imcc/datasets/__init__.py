@@ -6,13 +6,13 @@ the data sets of the paper by name, :func:`describe` summarises a data set, :fun
 splits one as in the paper, and :func:`open_stream` reads files that are larger than memory.
 """
 
-from imcc.datasets._dataset import Dataset, concatenate
+from imcc.datasets._dataset import Dataset
 from imcc.datasets._describe import Description, describe
 from imcc.datasets._errors import DataFetchError, DataFormatError, DatasetError, DataWarning
 from imcc.datasets._fetch import data_home
 from imcc.datasets._figures import draw_labels
 from imcc.datasets._formats import read, write
-from imcc.datasets._load import fetch_datasets, is_available, load_dataset
+from imcc.datasets._load import fetch_datasets, load_dataset
 from imcc.datasets._registry import DatasetInfo, dataset_info, list_datasets
 from imcc.datasets._splits import paper_splits, split_seed
 from imcc.datasets._stream import FileStream, open_stream
@@ -26,13 +26,11 @@ __all__ = [
     "DatasetInfo",
     "Description",
     "FileStream",
-    "concatenate",
     "data_home",
     "dataset_info",
     "describe",
     "draw_labels",
     "fetch_datasets",
-    "is_available",
     "list_datasets",
     "load_dataset",
     "open_stream",

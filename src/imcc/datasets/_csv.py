@@ -7,6 +7,8 @@ import io
 import os
 from pathlib import Path
 
+import numpy as np
+
 from imcc._utils.files import save
 from imcc._utils.progress import report_progress
 from imcc.datasets._dataset import Dataset
@@ -14,9 +16,7 @@ from imcc.datasets._files import inner_name
 from imcc.datasets._text import check_names, number_texts
 
 
-def write_csv(
-    dataset: Dataset, path: str | os.PathLike[str], *, delimiter: str | None = None
-) -> Path:
+def write_csv(dataset: Dataset, path: str | os.PathLike[str]) -> Path:
     """Write a CSV or TSV file with the features followed by the labels.
 
     Parameters
@@ -24,9 +24,8 @@ def write_csv(
     dataset : Dataset
         The data to write.
     path : str or path-like
-        The file; compressed if the suffix is ``.gz``, ``.bz2`` or ``.zip``.
-    delimiter : str, default=None
-        Delimiter of the values.  None means a tab for ``.tsv`` files and a comma for others.
+        The file, with tabs if its suffix is ``.tsv`` and commas otherwise; compressed if the suffix
+        is ``.gz``, ``.bz2`` or ``.zip``.
 
     Returns
     -------
@@ -45,8 +44,9 @@ def write_csv(
     >>> folder.cleanup()
     """
     check_names(dataset, "CSV")
-    if delimiter is None:
-        delimiter = "\t" if inner_name(path).lower().endswith(".tsv") else ","
+    if np.isinf(dataset.X.data if dataset.is_sparse else dataset.X).any():
+        raise ValueError("the data set has infinite values, which CSV files of tables cannot have")
+    delimiter = "\t" if inner_name(path).lower().endswith(".tsv") else ","
     buffer = io.StringIO(newline="")
     names = [*dataset.feature_names, *dataset.label_names]
     writer = csv.writer(buffer, delimiter=delimiter, lineterminator="\n")

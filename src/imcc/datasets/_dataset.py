@@ -161,8 +161,8 @@ class Dataset:
                 "list of row numbers or a boolean mask"
             )
         index = rows if isinstance(rows, slice) else np.asarray(rows)
-        if isinstance(index, np.ndarray):
-            index = _row_numbers(index, self.n_rows)
+        if not isinstance(index, slice) and index.size == 0 and index.dtype != bool:
+            index = index.astype(np.intp)  # an empty list is an array of floats
         return self._replace(X=self.X[index], Y=self.Y[index])
 
     def __eq__(self, other: object) -> bool:
@@ -177,15 +177,13 @@ class Dataset:
 
     __hash__ = None  # type: ignore[assignment]  # arrays inside: not hashable
 
-    def renamed(self, name: str, source: str | None = None) -> Dataset:
+    def renamed(self, name: str) -> Dataset:
         """Return the same data with another name.
 
         Parameters
         ----------
         name : str
             The new name.
-        source : str, default=None
-            The new source; None keeps the source.
 
         Returns
         -------
@@ -196,7 +194,7 @@ class Dataset:
         >>> Dataset([[1.0]], [[1]]).renamed("one").name
         'one'
         """
-        return self._replace(name=name, source=self.source if source is None else source)
+        return self._replace(name=name)
 
     def fingerprint(self) -> str:
         """Return the SHA-256 of the arrays and names, which is the same on every machine.
@@ -257,7 +255,6 @@ def concatenate(datasets: Sequence[Dataset], name: str | None = None) -> Dataset
 
     Examples
     --------
-    >>> from imcc.datasets import Dataset, concatenate
     >>> part = Dataset([[1.0, 2.0]], [[1, 0]])
     >>> concatenate([part, part]).n_rows
     2
@@ -353,22 +350,6 @@ def _as_names(what: str, names: Iterable[str], prefix: str, count: int) -> tuple
     if len(given) != count:
         raise ValueError(f"{what} has {len(given)} names for {count} columns")
     return tuple(str(name) for name in given)
-
-
-def _row_numbers(index: np.ndarray, n_rows: int) -> np.ndarray:
-    if index.ndim != 1:
-        raise IndexError(
-            f"rows must be a list of row numbers, got an array with {index.ndim} dimensions"
-        )
-    if index.dtype == bool:
-        if len(index) != n_rows:
-            raise IndexError(f"the mask has {len(index)} entries for {n_rows} rows")
-        return np.flatnonzero(index)
-    if index.size == 0:
-        return index.astype(np.intp)
-    if index.dtype.kind not in "iu":
-        raise IndexError(f"rows must be integers or booleans, got {index.dtype}")
-    return index
 
 
 def _same_features(a: Any, b: Any) -> bool:

@@ -259,30 +259,20 @@ def _one_hot(
     sparse = sp.issparse(values)
     width = len(attributes) + sum(len(attributes[i].categories) - 1 for i in spread)
     _check_one_hot(table, values, attributes, spread, width)
-    if sparse:
-        values = values.tocsc()
+    by_column = values.tocsc() if sparse else values
     spread_over = set(spread)
     names: list[str] = []
     parts: list[Any] = []
-    dense = None if sparse else np.empty((values.shape[0], width))
     for i, attribute in enumerate(attributes):
-        start = len(names)
+        part = by_column[:, [i]]
         if i in spread_over:
             names += [f"{attribute.name}={word}" for word in attribute.categories]
-            codes = values[:, [i]].toarray().ravel() if sparse else values[:, i]
-            count = len(attribute.categories)
-            if dense is None:
-                parts.append(_indicators(codes, count))
-            else:
-                dense[:, start : start + count] = codes[:, np.newaxis] == np.arange(count)
-                dense[np.isnan(codes), start : start + count] = np.nan
+            codes = (part.toarray() if sparse else part).ravel()
+            part = _indicators(codes, len(attribute.categories))
         else:
             names.append(attribute.name)
-            if dense is None:
-                parts.append(values[:, [i]])
-            else:
-                dense[:, start] = values[:, i]
-    return (sp.hstack(parts, format="csr") if dense is None else dense), names
+        parts.append(part if sparse or not sp.issparse(part) else part.toarray())
+    return (sp.hstack(parts, format="csr") if sparse else np.hstack(parts)), names
 
 
 def _check_one_hot(

@@ -49,7 +49,6 @@ _RATIO = 100
 _FEW_CELLS = 2**24
 _CELLS_PER_BYTE = 64
 _FEW_COLUMNS = 2**21
-_FEW_TABLE_COLUMNS = 2**18  # columns of a table need more memory than a name
 
 COMPRESSIONS = (".gz", ".bz2", ".zip")
 
@@ -120,18 +119,26 @@ class Content:
         allowed = max(_FEW_CELLS, _CELLS_PER_BYTE * self.size, (self.max_bytes or 0) // 8)
         return min(MAX_CELLS, allowed)
 
-    @property
-    def max_columns(self) -> int:
-        """Limit of the number of columns that the file may declare."""
-        return min(MAX_COLUMNS, max(_FEW_COLUMNS, self.size, (self.max_bytes or 0) // 8))
+    def check_columns(self, count: int, what: str, few: int = _FEW_COLUMNS) -> None:
+        """Raise an error for more columns than a file of its size may declare.
 
-    def check_table(self, n_columns: int) -> None:
-        """Raise an error if a table has more columns than a file of its size should have."""
-        allowed = max(_FEW_TABLE_COLUMNS, self.size, (self.max_bytes or 0) // 8)
-        if n_columns > allowed:
+        ``few`` columns may be declared by any file.
+        """
+        limit = min(MAX_COLUMNS, max(few, self.size, (self.max_bytes or 0) // 8))
+        if count > limit:
             raise DataFormatError(
-                f"there are more than {allowed:,} columns, which is too many for a file of this "
-                "size; if you trust it, raise the limit with " + given("max_bytes"),
+                f"{count:,} {what} are more than the limit of {limit:,} for a file of this size; "
+                "if you trust it, raise the limit with " + given("max_bytes"),
+                self.path,
+            )
+
+    def check_cells(self, rows: int, columns: int, what: str) -> None:
+        """Raise an error for a matrix with more entries than a file of its size may declare."""
+        if rows * columns > self.max_cells:
+            raise DataFormatError(
+                f"{rows:,} rows x {columns:,} {what} are more than {self.max_cells:,} numbers, "
+                "which is too many for a file of this size; if you trust it, raise the limit with "
+                + given("max_bytes"),
                 self.path,
             )
 
@@ -164,23 +171,6 @@ def unpack_limit(packed: int, max_bytes: int | None, small: int = _SMALL_TEXT) -
     if max_bytes is not None:
         return max_bytes
     return min(MAX_BYTES, small + _RATIO * max(0, packed - _SMALL_FILE))
-
-
-def check_cells(rows: int, columns: int, limit: int, what: str) -> None:
-    """Raise a ValueError for a matrix with more entries than a file of its size may declare."""
-    if rows * columns > limit:
-        raise ValueError(
-            f"{rows:,} rows x {columns:,} {what} are more than {limit:,} numbers, which is too "
-            "many for a file of this size"
-        )
-
-
-def check_columns(count: int, limit: int, what: str) -> None:
-    """Raise a ValueError for more columns than a file of its size may declare."""
-    if count > limit:
-        raise ValueError(
-            f"{count:,} {what} are more than the limit of {limit:,} for a file of this size"
-        )
 
 
 def check_sparse(matrix: Any) -> None:
@@ -377,7 +367,7 @@ _LINE = re.compile(r"([^\r\n]*+)(\r\n?|\n|\Z)")
 _LINES_TOLD = 256
 
 
-def each_line(text: str, *, keep_ends: bool = False) -> Iterator[str]:
+def each_line(text: str) -> Iterator[str]:
     r"""Yield the lines of a text one at a time, since a list of many short lines takes much memory.
 
     Unlike in ``str.splitlines``, only line feeds and carriage returns end a line, because other
@@ -386,10 +376,9 @@ def each_line(text: str, *, keep_ends: bool = False) -> Iterator[str]:
     >>> list(each_line("a\r\nb"))
     ['a', 'b']
     """
-    group = 0 if keep_ends else 1
     for number, match in enumerate(_LINE.finditer(text), 1):
         if match[0] or not match.end():
-            yield match[group]
+            yield match[1]
         if not number % _LINES_TOLD:
             report_progress(match.end(), len(text))
     report_progress(1.0)

@@ -10,13 +10,26 @@ from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 from imcc._utils.errors import InvalidArgumentError, InvalidTypeError, given
-from imcc.datasets._arff_write import write_meka, write_mulan, xml_path
 from imcc.datasets._csv import write_csv
 from imcc.datasets._dataset import Dataset
 from imcc.datasets._errors import DataFormatError
-from imcc.datasets._files import Content, Source, inner_name, open_all, refuses_by_memory
+from imcc.datasets._files import (
+    Content,
+    Source,
+    inner_name,
+    open_all,
+    open_beside,
+    refuses_by_memory,
+)
 from imcc.datasets._mat import read_mat
-from imcc.datasets._mulan import has_label_xml, meka_count, read_meka, read_mulan
+from imcc.datasets._mulan import (
+    meka_count,
+    read_meka,
+    read_mulan,
+    write_meka,
+    write_mulan,
+    xml_path,
+)
 from imcc.datasets._npz import read_npz, write_npz
 from imcc.datasets._svmlight import read_svmlight, write_svmlight
 
@@ -88,7 +101,7 @@ def read(
           encode attributes with more than two values) and ``encoding``.
         * For ``.mat`` and ``.npz``: ``variables``, the names of the feature and the label variable
           or a list of such pairs, and ``transpose_labels``, whether labels are labels x rows.
-        * For svmlight: ``n_features``, ``index_base`` ("auto", "zero" or "one") and ``encoding``.
+        * For svmlight: ``n_features`` and ``index_base`` ("auto", "zero" or "one").
         * For tables: those of :func:`imcc.tables.read_dataset`, which reads them.
 
     Returns
@@ -131,7 +144,6 @@ def write(
     *,
     format: str | None = None,  # noqa: A002
     overwrite: bool = True,
-    **options: Any,
 ) -> Any:
     """Write a data set to a file, which :func:`read` can read.
 
@@ -146,8 +158,6 @@ def write(
         XML file with the labels next to it).
     overwrite : bool, default=True
         Whether to overwrite existing files.
-    **options
-        ``delimiter`` for CSV.
 
     Returns
     -------
@@ -170,13 +180,11 @@ def write(
     True
     >>> folder.cleanup()
     """
-    chosen = _format_to_write(PurePath(path), format)
-    assert chosen.writer is not None
-    unknown = set(options) - set(inspect.signature(chosen.writer).parameters)
-    if unknown:
-        raise InvalidTypeError(
-            min(unknown), f"is not an option of writing the format {chosen.name!r}"
-        )
+    suffix = PurePath(inner_name(path)).suffix.lower()
+    chosen = _named(format) if format is not None else _by_suffix(suffix, str(path))
+    if chosen.writer is None:
+        writable = ", ".join(known.name for known in FORMATS.values() if known.writer is not None)
+        raise ValueError(f"the format {chosen.name!r} is read only; use one of {writable}")
     if not Path(path).parent.is_dir():
         raise FileNotFoundError(f"there is no folder {Path(path).parent} to write {path} into")
     files = [Path(path), xml_path(path)] if chosen.name == "mulan" else [Path(path)]
@@ -185,7 +193,7 @@ def write(
         raise FileExistsError(
             f"{there[0]} already exists; overwrite it with " + given("overwrite", True)
         )
-    return chosen.writer(dataset, path, **options)
+    return chosen.writer(dataset, path)
 
 
 def format_to_read(content: Content, wanted: str | None, options: dict[str, Any]) -> Format:
@@ -219,7 +227,7 @@ def _by_suffix(suffix: str, path: str) -> Format:
 def _arff_dialect(content: Content, options: dict[str, Any]) -> str:
     if options.get("labels") is not None or options.get("label_prefix") is not None:
         return "mulan"
-    if has_label_xml(content):
+    if open_beside(content, ".xml") is not None:
         return "mulan"
     relation = _RELATION.search(content.data[:_BEGINNING])
     counted = relation and meka_count(relation[1].decode("latin-1")) is not None
@@ -242,12 +250,3 @@ def checked_reader(chosen: Format, options: dict[str, Any]) -> Callable[..., Dat
             f"is not an option of the format {chosen.name!r}, which has {', '.join(sorted(known))}",
         )
     return reader
-
-
-def _format_to_write(path: PurePath, wanted: str | None) -> Format:
-    suffix = PurePath(inner_name(path)).suffix.lower()
-    chosen = _named(wanted) if wanted is not None else _by_suffix(suffix, str(path))
-    if chosen.writer is None:
-        writable = ", ".join(f.name for f in FORMATS.values() if f.writer is not None)
-        raise ValueError(f"the format {chosen.name!r} is read only; use one of {writable}")
-    return chosen

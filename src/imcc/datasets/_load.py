@@ -114,23 +114,7 @@ def fetch_datasets(
 
 
 def is_available(name: str) -> bool:
-    """Return whether a named data set can be loaded without the network.
-
-    Parameters
-    ----------
-    name : str
-        One of :func:`list_datasets`.
-
-    Returns
-    -------
-    bool
-
-    Examples
-    --------
-    >>> from imcc.datasets import is_available
-    >>> is_available("yeast")
-    True
-    """
+    """Return whether a named data set can be loaded without the network."""
     info = dataset_info(name)
     return _is_local(info) or _river_copy(info) is not None
 

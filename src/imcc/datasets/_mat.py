@@ -1,8 +1,7 @@
-"""MATLAB .mat files (versions 5 to 7).
+"""MATLAB .mat files (versions 5 to 7), of which damaged ones were observed to crash SciPy's reader.
 
-SciPy also reads these files, but damaged ones were observed to crash the process.  Here every
-length is checked against the size of the file before it is used.  Only numeric matrices are read;
-variables of other types (text, cells, structures) are ignored.
+Here every length is checked against the size of the file before it is used.  Only numeric matrices
+are read; variables of other types (text, cells, structures) are ignored.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from imcc.datasets._dataset import Dataset, concatenate
+from imcc.datasets._dataset import Dataset
 from imcc.datasets._errors import DataFormatError
-from imcc.datasets._files import Content, check_sparse, joined_name
-from imcc.datasets._pairs import Pairs, Part, check_pairs, find_pairs, join_parts
+from imcc.datasets._files import Content, check_sparse
+from imcc.datasets._pairs import Pairs, read_pairs
 
 # Data types of version 5 to 7.
 _TYPES = {
@@ -68,20 +67,10 @@ def read_mat(
     labelled : bool, default=True
         Whether to read the labels; otherwise, there is one label that is always 0.
     """
-    wanted = None if variables is None else check_pairs(variables)
-    parts = []
-    for content in contents:
-        found = _load(content)
-        parts += [
-            Part(found[data], found[target] if labelled else None, (data, target), content)
-            for data, target in find_pairs(found, wanted, content.path, labelled)
-        ]
-    return concatenate(join_parts(parts, transpose_labels), name or joined_name(contents))
+    return read_pairs(contents, _load, variables, transpose_labels, name, labelled)
 
 
-def _load(content: Content) -> dict[str, Any]:
-    if not content.data:
-        raise DataFormatError("the file is empty", content.path)
+def _load(content: Content) -> tuple[dict[str, Any], dict[str, Any]]:
     if content.data[:8] == b"\x89HDF\r\n\x1a\n" or content.data[:19] == b"MATLAB 7.3 MAT-file":
         raise DataFormatError(
             "this is a MATLAB 7.3 file (HDF5), which is not supported; save it again in MATLAB "
@@ -89,7 +78,7 @@ def _load(content: Content) -> dict[str, Any]:
             content.path,
         )
     try:
-        return _numeric_variables(content.data, content.max_arrays)
+        return _numeric_variables(content.data, content.max_arrays), {}
     except _MatlabError as error:
         raise DataFormatError(
             f"this is not a MATLAB file, or it is damaged: {error}", content.path

@@ -4,18 +4,33 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from xml.parsers import expat
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+import scipy.sparse as sp
 
 from imcc._utils.errors import InvalidArgumentError, given, named
+from imcc._utils.files import save
 from imcc.datasets._arff import parse_arff
 from imcc.datasets._dataset import Dataset
 from imcc.datasets._encode import choose_labels, count_columns, find_columns, to_dataset
-from imcc.datasets._errors import DataFormatError
-from imcc.datasets._files import Content, joined_name, open_beside, open_content
-from imcc.datasets._label_xml import parse_label_xml
+from imcc.datasets._errors import DataFormatError, listed, repeated
+from imcc.datasets._files import Content, inner_name, joined_name, open_beside, open_content
 from imcc.datasets._table import Table, join_tables
+from imcc.datasets._text import check_names, number_texts
 
-MEKA_OPTION = re.compile(r"(?:^|[\s:])-[cC]\s*(-?\d{1,9})\b")
+_MEKA_OPTION = re.compile(r"(?:^|[\s:])-[cC]\s*(-?\d{1,9})\b")
+
+# Characters that XML 1.0 cannot represent, escaped or not.
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+_TO_ESCAPE = str.maketrans({"\\": r"\\", "'": r"\'", "\n": r"\n", "\r": r"\r", "\t": r"\t"})
+_BARE = re.compile(r"[A-Za-z0-9_.+/#=-]+")
 
 Labels = str | os.PathLike[str] | int | Sequence[str]
 
@@ -49,18 +64,36 @@ def read_mulan(
         Name of the data set; None uses that of the file.
     """
     table = join_tables([parse_arff(content, encoding) for content in contents])
-    if labels is None and label_prefix is None:
-        columns = _xml_columns(table, _labels_beside(contents[0]))
-    elif isinstance(labels, (str, os.PathLike)):
+    if isinstance(labels, (str, os.PathLike)):
         if label_prefix is not None:
             raise InvalidArgumentError(
                 "labels", "and " + named("label_prefix") + " cannot both be passed: use one of them"
             )
-        xml = open_content(labels, max_bytes=contents[0].max_bytes)
-        columns = _xml_columns(table, xml)
-    else:
+        columns = _xml_columns(table, open_content(labels, max_bytes=contents[0].max_bytes))
+    elif labels is not None or label_prefix is not None:
         columns = choose_labels(table.names, labels, label_prefix, table.path)
+    elif (beside := open_beside(contents[0], ".xml")) is not None:
+        columns = _xml_columns(table, beside)
+    else:
+        raise DataFormatError(
+            "the labels are unknown, because there is no XML file next to the ARFF file: pass one "
+            "with "
+            + given("labels", text="FILE.xml")
+            + ", or select the labels with "
+            + given("labels", text="NAMES")
+            + ", "
+            + given("labels", text="k")
+            + " or "
+            + given("label_prefix"),
+            table.path,
+        )
     return to_dataset(table, columns, nominal, name or joined_name(contents))
+
+
+def _xml_columns(table: Table, xml: Content) -> list[int]:
+    """Return the positions of the labels in an XML file, in its order."""
+    names = parse_label_xml(xml)
+    return find_columns(table.names, names, f"the label file {xml.path}", table.path)
 
 
 def read_meka(
@@ -93,34 +126,205 @@ def meka_count(relation: str) -> int | None:
     >>> meka_count("Enron: -C 53"), meka_count("scene: -C -6"), meka_count("scene")
     (53, -6, None)
     """
-    match = MEKA_OPTION.search(relation)
+    match = _MEKA_OPTION.search(relation)
     return int(match[1]) if match else None
 
 
-def has_label_xml(content: Content) -> bool:
-    """Return whether there is an XML file next to an ARFF file."""
-    return open_beside(content, ".xml") is not None
+def parse_label_xml(content: Content) -> list[str]:
+    """Return the names in a MULAN label file, in file order.
 
+    A hierarchy is read as a flat list of all labels, parents before children.  Document types, and
+    with them entities and external references, are rejected.
+    """
+    names: list[str] = []
+    parser = expat.ParserCreate()
+    depth = 0
 
-def _labels_beside(content: Content) -> Content:
-    found = open_beside(content, ".xml")
-    if found is None:
-        raise DataFormatError(
-            "the labels are unknown, because there is no XML file next to the ARFF file: pass one "
-            "with "
-            + given("labels", text="FILE.xml")
-            + ", or select the labels with "
-            + given("labels", text="NAMES")
-            + ", "
-            + given("labels", text="k")
-            + " or "
-            + given("label_prefix"),
-            content.path,
+    def fail(reason: str) -> DataFormatError:
+        return DataFormatError(reason, content.path, parser.CurrentLineNumber)
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal depth
+        depth += 1
+        plain = tag.rpartition(":")[2]
+        if depth == 1:
+            if plain != "labels":
+                raise fail(f"a label file must start with <labels>, found <{tag[:40]}>")
+        elif plain != "label":
+            raise fail(f"expected <label name=...>, found <{tag[:40]}>")
+        elif not attributes.get("name"):
+            raise fail("a <label> has no name")
+        else:
+            names.append(attributes["name"])
+
+    def end(_tag: str) -> None:
+        nonlocal depth
+        depth -= 1
+
+    def refuse(*_ignored: Any) -> None:
+        raise fail(
+            "the file declares a document type, which is not supported; remove it (label files "
+            "need no entities or external references)"
         )
-    return found
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.StartDoctypeDeclHandler = refuse
+    try:
+        parser.Parse(content.data, True)
+    except expat.ExpatError as error:
+        raise DataFormatError(
+            f"this is not well-formed XML: {expat.ErrorString(error.code)}",
+            content.path,
+            error.lineno,
+        ) from error
+    except (LookupError, ValueError, TypeError) as error:  # an encoding that Python cannot provide
+        if isinstance(error, DataFormatError):
+            raise
+        raise DataFormatError(
+            f"the encoding of the XML file is not supported: {error}", content.path
+        ) from error
+    if not names:
+        raise DataFormatError("the file contains no labels", content.path)
+    if twice := repeated(names):
+        raise DataFormatError(f"the file contains a label twice: {listed(twice)}", content.path)
+    return names
 
 
-def _xml_columns(table: Table, xml: Content) -> list[int]:
-    """Return the positions of the labels in an XML file, in its order."""
-    names = parse_label_xml(xml)
-    return find_columns(table.names, names, f"the label file {xml.path}", table.path)
+def format_label_xml(names: tuple[str, ...]) -> str:
+    """Return the text of a label file.
+
+    >>> print(format_label_xml(("R&B",)))
+    <?xml version="1.0" encoding="utf-8"?>
+    <labels xmlns="http://mulan.sourceforge.net/labels">
+    <label name="R&amp;B"></label>
+    </labels>
+    """
+    if odd := [name for name in names if _NOT_XML.search(name)]:
+        raise ValueError(f"XML cannot represent these label names: {listed(odd)}; rename them")
+    labels = "".join(f"<label name={quoteattr(name)}></label>\n" for name in names)
+    return (
+        '<?xml version="1.0" encoding="utf-8"?>\n'
+        f'<labels xmlns="http://mulan.sourceforge.net/labels">\n{labels}</labels>\n'
+    )
+
+
+def write_mulan(dataset: Dataset, path: str | os.PathLike[str]) -> tuple[Path, Path]:
+    """Write an ARFF file, sparse if X is, and the XML file with the label names next to it.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        The data to write.
+    path : str or path-like
+        The ARFF file; compressed if the suffix is ``.gz``, ``.bz2`` or ``.zip``.
+
+    Returns
+    -------
+    arff, xml : Path
+        The two files.
+
+    See Also
+    --------
+    read_mulan : Reads the files.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from imcc.datasets import Dataset
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> arff, xml = write_mulan(Dataset([[0.5]], [[1]]), pathlib.Path(folder.name, "one.arff"))
+    >>> print(arff.read_text())
+    @relation unnamed
+    <BLANKLINE>
+    @attribute x0 numeric
+    @attribute label0 {0,1}
+    <BLANKLINE>
+    @data
+    0.5,1
+    <BLANKLINE>
+    >>> folder.cleanup()
+    """
+    arff = Path(path)
+    xml = xml_path(arff)
+    labels = format_label_xml(dataset.label_names)  # may raise, so before anything is written
+    save(arff, _arff_text(dataset, _quote(dataset.name), labels_first=False).encode("utf-8"))
+    save(xml, labels.encode("utf-8"))
+    return arff, xml
+
+
+def write_meka(dataset: Dataset, path: str | os.PathLike[str]) -> Path:
+    """Write an ARFF file with the labels first and their number in the name of the relation.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        The data to write.
+    path : str or path-like
+        The file; compressed if the suffix is ``.gz``, ``.bz2`` or ``.zip``.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    See Also
+    --------
+    read_meka : Reads the file.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from imcc.datasets import Dataset
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> arff = write_meka(Dataset([[0.5]], [[1]]), pathlib.Path(folder.name, "one.arff"))
+    >>> print(arff.read_text().splitlines()[0])
+    @relation 'unnamed: -C 1'
+    >>> folder.cleanup()
+    """
+    # A name that contains "-C 9" would be read as the number of labels.
+    plain = _MEKA_OPTION.sub(" ", dataset.name)
+    relation = _quote(f"{plain}: -C {dataset.n_labels}")
+    return save(path, _arff_text(dataset, relation, labels_first=True).encode("utf-8"))
+
+
+def xml_path(arff: str | os.PathLike[str]) -> Path:
+    """Return the path of the label file of an ARFF file."""
+    return Path(arff).with_name(inner_name(arff)).with_suffix(".xml")
+
+
+def _arff_text(dataset: Dataset, relation: str, labels_first: bool) -> str:
+    check_names(dataset, "ARFF")
+    features = [f"@attribute {_quote(name)} numeric" for name in dataset.feature_names]
+    labels = [f"@attribute {_quote(name)} {{0,1}}" for name in dataset.label_names]
+    attributes = labels + features if labels_first else features + labels
+    rows = _sparse_rows if dataset.is_sparse else _dense_rows
+    return "\n".join(
+        [f"@relation {relation}", "", *attributes, "", "@data", *rows(dataset, labels_first), ""]
+    )
+
+
+def _dense_rows(dataset: Dataset, labels_first: bool) -> Iterator[str]:
+    for x, y in zip(dataset.X, dataset.Y, strict=True):
+        features = number_texts(x, missing="?")
+        labels = ["1" if on else "0" for on in y.tolist()]
+        yield ",".join(labels + features if labels_first else features + labels)
+
+
+def _sparse_rows(dataset: Dataset, labels_first: bool) -> Iterator[str]:
+    both = [sp.csr_array(dataset.Y, dtype=np.float64), dataset.X]
+    matrix = sp.hstack(both if labels_first else both[::-1], format="csr")
+    matrix.sort_indices()
+    for start, stop in pairwise(matrix.indptr):
+        indices = matrix.indices[start:stop].tolist()
+        values = number_texts(matrix.data[start:stop], missing="?")
+        yield "{" + ",".join(f"{i} {v}" for i, v in zip(indices, values, strict=True)) + "}"
+
+
+def _quote(name: str) -> str:
+    r"""Return a name as written in ARFF: in quotes unless it is a plain word.
+
+    >>> print(_quote("age"), _quote("it's"))
+    age 'it\'s'
+    """
+    return name if _BARE.fullmatch(name) else f"'{name.translate(_TO_ESCAPE)}'"

@@ -1,18 +1,18 @@
-"""Selection of the variables of a file that are features and labels."""
+"""Files of named matrices (MATLAB, NumPy): which are features and labels, and their orientation."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from imcc._utils.errors import given, message_of
-from imcc.datasets._dataset import Dataset
+from imcc.datasets._dataset import Dataset, concatenate
 from imcc.datasets._errors import DataFormatError, listed
-from imcc.datasets._files import Content, check_cells, check_columns
+from imcc.datasets._files import Content, joined_name
 
 Pairs = tuple[str, str] | Sequence[tuple[str, str]]
 
@@ -30,10 +30,51 @@ _WHOLE = [
 ]
 
 
-def check_pairs(variables: Pairs) -> list[tuple[str, str]]:
+def read_pairs(
+    contents: Sequence[Content],
+    load: Callable[[Content], tuple[Mapping[str, Any], dict[str, Any]]],
+    variables: Pairs | None,
+    transpose_labels: bool | None,
+    name: str | None,
+    labelled: bool,
+) -> Dataset:
+    """Read features and labels from files of named matrices, whose rows are concatenated.
+
+    Parameters
+    ----------
+    load : callable
+        Returns the matrices of a file by their names, and arguments of :class:`Dataset` that the
+        file contains: the names of its columns and of the data set.
+
+    The other parameters are those of :func:`imcc.datasets._mat.read_mat`.
+    """
+    wanted = None if variables is None else _check_pairs(variables)
+    parts = []
+    for content in contents:
+        matrices, facts = load(content)
+        for pair in _find_pairs(matrices, wanted, content.path, labelled):
+            data = matrices[pair[0]]
+            if labelled:
+                target = matrices[pair[1]]
+            else:
+                target = np.broadcast_to(np.int8(0), (*data.shape[:1], 1))
+                facts = {**facts, "label_names": ()}
+            parts.append(_Part(data, target, pair, content, facts))
+            parts[-1].check()
+    if not labelled or (
+        transpose_labels is None and all(p.facts.get("label_names") for p in parts)
+    ):
+        transpose_labels = False  # files with names have been written by ``write``
+    turned = _is_turned(parts) if transpose_labels is None else transpose_labels
+    datasets = [part.dataset(turned) for part in parts]
+    kept = datasets[0].name if len(contents) == 1 and datasets[0].name != "unnamed" else None
+    return concatenate(datasets, name or kept or joined_name(contents))
+
+
+def _check_pairs(variables: Pairs) -> list[tuple[str, str]]:
     """Return one or several pairs of names as a list.
 
-    >>> check_pairs(("X", "Y"))
+    >>> _check_pairs(("X", "Y"))
     [('X', 'Y')]
     """
     pairs: Any = [variables] if _is_pair(variables) else variables
@@ -53,8 +94,8 @@ def _is_pair(value: object) -> bool:
     )
 
 
-def find_pairs(
-    names: Collection[str], wanted: list[tuple[str, str]] | None, path: str, labelled: bool = True
+def _find_pairs(
+    names: Collection[str], wanted: list[tuple[str, str]] | None, path: str, labelled: bool
 ) -> list[tuple[str, str]]:
     """Return the pairs to read: those requested, or those with well-known names.
 
@@ -80,77 +121,55 @@ def find_pairs(
 
 
 @dataclass(frozen=True)
-class Part:
-    """A matrix of features, a matrix of labels, and their source.
-
-    Labels that are not read are None, and become a column of 0.
-    """
+class _Part:
+    """A matrix of features, a matrix of labels, and their source."""
 
     data: Any
     target: Any
     names: tuple[str, str]
     content: Content
+    facts: dict[str, Any]
 
     def error(self, reason: str) -> DataFormatError:
         return DataFormatError(f"the variables {listed(self.names)}: " + reason, self.content.path)
 
-
-def join_parts(parts: Sequence[Part], transpose_labels: bool | None) -> list[Dataset]:
-    """Return the data set of each part; the labels of all parts have the same orientation.
-
-    Parameters
-    ----------
-    parts : sequence of Part
-    transpose_labels : bool or None
-        Whether the shape of the labels is (n_labels, n_samples); None detects it from the shapes of
-        all parts.
-
-    Raises
-    ------
-    DataFormatError
-        If the shapes do not match, or both orientations are possible.
-    """
-    for part in parts:
-        try:
-            shape = _check_features(part.data, part.content)
-            if part.target is None:
-                continue
-            if part.target.ndim != 2:
-                raise ValueError(f"the labels must be a matrix, not of shape {part.target.shape}")
-            if 0 in part.target.shape:
-                raise ValueError(f"there are no rows: the labels are of shape {part.target.shape}")
-            if shape[0] not in part.target.shape:
-                raise ValueError(
-                    "they must have the same number of rows: the shapes are "
-                    f"{shape} and {part.target.shape}"
+    def check(self) -> None:
+        """Raise an error if the shapes or types are invalid."""
+        if not sp.issparse(self.data) and self.data.dtype.kind not in "biuf":
+            raise self.error(f"the features must be real numbers, not {self.data.dtype}")
+        for what, matrix in (("features", self.data), ("labels", self.target)):
+            if matrix.ndim != 2 or 0 in matrix.shape:
+                raise self.error(
+                    f"the {what} must be a matrix with rows and columns, not of shape "
+                    f"{matrix.shape}"
                 )
-        except ValueError as error:
-            raise part.error(message_of(error)) from error
-    if parts[0].target is None:
-        zeros = [np.zeros((part.data.shape[0], 1), np.int8) for part in parts]
-        parts = [replace(part, target=zero) for part, zero in zip(parts, zeros, strict=True)]
-        transpose_labels = False
-    turned = _is_turned(parts) if transpose_labels is None else transpose_labels
-    found = []
-    for part in parts:
-        target = part.target.T if turned else part.target
+        n_rows, n_features = self.data.shape
+        self.content.check_columns(n_features, "features")
+        self.content.check_cells(n_rows, 1, "column")
+        if n_rows not in self.target.shape:
+            raise self.error(
+                "they must have the same number of rows: the shapes are "
+                f"{self.data.shape} and {self.target.shape}"
+            )
+
+    def dataset(self, turned: bool) -> Dataset:
+        """Return the data; the labels are labels x rows if ``turned``."""
+        target = self.target.T if turned else self.target
+        if target.shape[0] != self.data.shape[0]:
+            raise self.error(
+                f"they must have the same number of rows: the shapes are {self.data.shape} and "
+                f"{self.target.shape}, and the labels are read as "
+                f"{'labels x rows' if turned else 'rows x labels'}; change this with "
+                + given("transpose_labels", not turned)
+            )
+        self.content.check_cells(target.shape[0], target.shape[1], "labels")
         try:
-            if target.shape[0] != part.data.shape[0]:
-                raise ValueError(
-                    f"they must have the same number of rows: the shapes are {part.data.shape} and "
-                    f"{part.target.shape}, and the labels are read as "
-                    f"{'labels x rows' if turned else 'rows x labels'}; change this with "
-                    + given("transpose_labels", not turned)
-                )
-            n_rows, n_labels = target.shape
-            check_cells(n_rows, n_labels, part.content.max_cells, "labels")
-            found.append(Dataset(part.data, target, source=part.content.path))
+            return Dataset(self.data, target, source=self.content.path, **self.facts)
         except (ValueError, TypeError) as error:
-            raise part.error(message_of(error)) from error
-    return found
+            raise self.error(message_of(error)) from error
 
 
-def _is_turned(parts: Sequence[Part]) -> bool:
+def _is_turned(parts: Sequence[_Part]) -> bool:
     """Return whether the labels are labels x rows, from the shapes of all parts."""
     possible = []
     for turned in (False, True):
@@ -176,16 +195,3 @@ def _is_turned(parts: Sequence[Part]) -> bool:
         + given("transpose_labels", True)
         + " (labels x rows)"
     )
-
-
-def _check_features(data: Any, content: Content) -> tuple[int, int]:
-    """Return the shape of a matrix of features; raise a ValueError if it is invalid."""
-    if not sp.issparse(data) and data.dtype.kind not in "biuf":
-        raise ValueError(f"the features must be real numbers, not {data.dtype}")
-    if data.ndim != 2:
-        raise ValueError(f"the features must be a matrix, not of shape {data.shape}")
-    if 0 in data.shape:
-        raise ValueError(f"there are no rows: the features are of shape {data.shape}")
-    check_columns(data.shape[1], content.max_columns, "features")
-    check_cells(data.shape[0], 1, content.max_cells, "column")
-    return data.shape

@@ -12,11 +12,12 @@ import numpy as np
 from imcc._utils.validation import check_count
 from imcc.datasets._errors import DataFormatError, listed
 from imcc.datasets._files import inner_name, refuses_by_memory
-from imcc.datasets._stream_npz import NpzRows
-from imcc.datasets._stream_svmlight import SvmlightRows
+from imcc.datasets._npz import NpzRows
+from imcc.datasets._svmlight import SvmlightRows
 
-# Default number of entries of a chunk (32 MiB).
-CHUNK_ENTRIES = 2**22
+# Default number of entries of a chunk (32 MiB), and of its rows, which take memory of their own.
+_CHUNK_ENTRIES = 2**22
+_CHUNK_ROWS = 2**16
 
 _PARQUET = (".parquet", ".pq")
 _SVMLIGHT = (".svm", ".svmlight", ".libsvm")
@@ -53,8 +54,8 @@ class FileStream:
         self.feature_names: tuple[str, ...] = first.feature_names
         self.label_names: tuple[str, ...] = first.label_names
         width = max(1, len(self.feature_names), len(self.label_names))
-        entries = CHUNK_ENTRIES // width
-        self.chunk_rows = max(1, entries) if chunk_rows is None else chunk_rows
+        default = min(max(1, _CHUNK_ENTRIES // width), _CHUNK_ROWS)
+        self.chunk_rows = default if chunk_rows is None else chunk_rows
 
     def __iter__(self) -> Iterator[tuple[Any, np.ndarray]]:
         for reader in self._readers:
@@ -100,7 +101,8 @@ def open_stream(
     index_base : {"auto", "zero", "one"}, default="auto"
         For svmlight: whether features are counted from 0 or from 1, as for :func:`read`.
     chunk_rows : int, default=None
-        Number of rows of a chunk.  None means about 32 MiB of dense numbers.
+        Number of rows of a chunk.  None means about 32 MiB of dense numbers, and at most
+        65,536 rows.
 
     Returns
     -------

@@ -1,57 +1,287 @@
 """The svmlight text format with several labels per row: ``1,3 5:0.25 9:1``.
 
-scikit-learn also reads it, but skips empty rows and does not report line numbers.  Files written
-here contain the names of features and labels in a comment, which other programs ignore.
+scikit-learn parses the rows, a block at a time, so that files of any size can be read.  Here are
+the limits on what a file may declare, the index of the first feature, which few files declare, and
+the numbers of lines in errors.  Files written here contain the names of features and labels in a
+comment, which other programs ignore.
 """
 
 from __future__ import annotations
 
+import bz2
+import codecs
+import contextlib
+import gzip
+import io
 import json
 import os
-from array import array
+import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.datasets import load_svmlight_file
 
 from imcc._utils.errors import given, message_of
 from imcc._utils.files import save
+from imcc._utils.progress import report_progress
 from imcc._utils.validation import check_choice
 from imcc.datasets._coding import Coding
 from imcc.datasets._dataset import Dataset, default_names
 from imcc.datasets._errors import DataFormatError, warn_user
 from imcc.datasets._files import (
     MAX_COLUMNS,
+    UNPACK_ERRORS,
     Content,
-    check_cells,
-    check_columns,
-    decode,
-    each_line,
+    check_text,
     joined_name,
 )
-from imcc.datasets._text import check_names, number_texts, plain_float
+from imcc.datasets._text import check_names, number_texts
 
-_MARK = "# imcc "
-#: Values of the parameter ``index_base``.
-INDEX_BASES = ("auto", "zero", "one")
+_MARK = b"# imcc "
+_INDEX_BASES = ("auto", "zero", "one")
+
+# Nine digits are more than any valid index and cannot overflow.  Possessive quantifiers ("*+") do
+# not backtrack, so that no input takes more than linear time.
+_LABEL = rb"[-+]?+\d{1,9}+(?:\.0*+)?+"
+_ROW = re.compile(
+    rb"(?:%b(?:,%b)*+(?:\s++|$))?(?:\d{1,9}+:[^\s:_]++(?:\s++|$))*+" % (_LABEL, _LABEL)
+)
+# Rows, features and labels in the first line, as in the extreme classification repository.
+_SIZES = re.compile(rb"\d{1,9}\s+\d{1,9}\s+\d{1,9}")
+
+# Number of rows that are parsed at a time.
+_BLOCK = 10_000
+
+# Limit of the length of a line, which could otherwise exhaust the memory in a compressed file.
+_LONGEST = 2**26
 
 
-class Rows:
-    """Parsed rows: CSR arrays of the features and of the label numbers."""
+class _Rows(NamedTuple):
+    """A block of rows: CSR features with the indices of the file, and the labels of each row."""
 
-    def __init__(self, header: dict[str, Any] | None = None) -> None:
-        # Arrays instead of lists, which need four times the memory.
-        self.indices = array("q")
-        self.values = array("d")
-        self.starts = array("q", [0])
-        self.labels = array("q")
-        self.label_starts = array("q", [0])
-        self.header: dict[str, Any] = {} if header is None else header
+    X: Any
+    labels: np.ndarray
+    n_labels: np.ndarray
 
-    def __len__(self) -> int:
-        return len(self.starts) - 1
+
+def _each_block(file: IO[bytes], path: str, size: int, declared: dict[str, Any]) -> Iterator[_Rows]:
+    """Parse a file in blocks of ``size`` rows; names and sizes are stored in ``declared``."""
+    block: list[tuple[int, bytes]] = []
+    n_rows = 0
+    for number, line in enumerate(iter(lambda: file.readline(_LONGEST), b""), 1):
+        if len(line) == _LONGEST:
+            raise DataFormatError(f"the line is longer than {_LONGEST:,} bytes", path, number)
+        if number == 1:
+            line = line.removeprefix(codecs.BOM_UTF8)
+        if line.startswith(_MARK):
+            declared.update(_parse_names(line.removeprefix(_MARK), path, number))
+        text = line.partition(b"#")[0].strip()
+        if number == 1 and _SIZES.fullmatch(text):
+            sizes = ("n_rows", "n_features", "n_labels")
+            declared.update(zip(sizes, map(int, text.split()), strict=True))
+            continue
+        if not text:
+            continue
+        if not _ROW.fullmatch(text):
+            shown = text[:40].decode("latin-1")
+            raise DataFormatError(
+                f"expected numbers of labels and index:value, as in '1,3 5:0.25', found {shown!r}",
+                path,
+                number,
+            )
+        block.append((number, text))
+        if len(block) == size:
+            yield _parse_rows(block, path)
+            n_rows += size
+            block = []
+    if block:
+        yield _parse_rows(block, path)
+        n_rows += len(block)
+    if not n_rows:
+        raise DataFormatError("the file has no rows", path)
+    if declared.get("n_rows", n_rows) != n_rows:
+        raise DataFormatError(
+            f"the first line declares {declared['n_rows']} rows, but there are {n_rows}; the file "
+            "may be incomplete",
+            path,
+        )
+
+
+def _parse_names(text: bytes, path: str, line: int) -> dict[str, Any]:
+    try:
+        header = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DataFormatError(
+            f"the comment with the names is damaged: {error}", path, line
+        ) from error
+    names_ok = isinstance(header, dict) and all(
+        isinstance(header.get(key), list) and all(isinstance(n, str) for n in header[key])
+        for key in ("feature_names", "label_names")
+    )
+    if not names_ok or not isinstance(header.get("name"), str):
+        raise DataFormatError("the comment with the names is incomplete", path, line)
+    return {key: header[key] for key in ("feature_names", "label_names", "name")}
+
+
+def _parse_rows(block: list[tuple[int, bytes]], path: str) -> _Rows:
+    lines = io.BytesIO(b"\n".join(text for _, text in block))
+    try:
+        # Counted from 0: nothing is subtracted before the base is known.
+        X, labels = load_svmlight_file(lines, multilabel=True, zero_based=True)
+    except (ValueError, OverflowError) as error:
+        if len(block) == 1:
+            raise DataFormatError(str(error), path, block[0][0]) from error
+        # One of the halves has the line, and raises the error with its number.
+        _parse_rows(block[: len(block) // 2], path)
+        _parse_rows(block[len(block) // 2 :], path)
+        raise DataFormatError(str(error), path) from error
+    counts = np.array([len(row) for row in labels])
+    numbers = (int(label) for row in labels for label in row)
+    return _Rows(X, np.fromiter(numbers, np.int64, counts.sum()), counts)
+
+
+class _Columns:
+    """The features and labels of files, collected while their rows are read.
+
+    Attributes
+    ----------
+    feature_names, label_names : tuple of str
+        Names of the columns.
+    index_base : {0, 1} or None
+        Index of the first feature; None if it is unknown and not needed.
+    declared : dict
+        Names and sizes that the files declare.
+    """
+
+    def __init__(self, n_features: int | None, index_base: str) -> None:
+        check_choice("index_base", index_base, _INDEX_BASES)
+        if n_features is not None and not 1 <= n_features <= MAX_COLUMNS:
+            raise ValueError(f"n_features must be from 1 to {MAX_COLUMNS}, got {n_features!r}")
+        self.feature_names: tuple[str, ...] = ()
+        self.label_names: tuple[str, ...] = ()
+        self.index_base = None if index_base == "auto" else _INDEX_BASES.index(index_base) - 1
+        self.declared: dict[str, Any] = {}
+        self._n_features = n_features
+        self._all_declared = True
+        self._lowest, self._highest = MAX_COLUMNS, -1
+        self._numbers: set[int] = set()
+
+    def collect(self, file: IO[bytes], path: str) -> Iterator[_Rows]:
+        """Yield the rows of a file, whose columns are added."""
+        declared: dict[str, Any] = {}
+        for rows in _each_block(file, path, _BLOCK, declared):
+            self._lowest = min(self._lowest, rows.X.indices.min(initial=MAX_COLUMNS))
+            self._highest = max(self._highest, rows.X.indices.max(initial=-1))
+            self._numbers.update(rows.labels.tolist())
+            yield rows
+        self._all_declared = self._all_declared and bool(declared)
+        for key, value in declared.items():
+            if key not in ("name", "n_rows") and self.declared.setdefault(key, value) != value:
+                raise DataFormatError(f"its {key} differ from those of the other files", path)
+        self.declared.setdefault("name", declared.get("name"))
+
+    def settle(self, largest: Content, path: str, known_base: int | None = None) -> None:
+        """Determine the columns, after the rows of all files were collected.
+
+        Parameters
+        ----------
+        largest : Content
+            The largest file, whose size limits what the files may declare.
+        path : str
+            Name of the files in messages.
+        known_base : {0, 1} or None
+            Index base of the training data.
+        """
+        if self.index_base is None:
+            self.index_base = self._detect_base(known_base, path)
+        base = self.index_base or 0
+        if self._lowest < base:
+            raise DataFormatError(
+                "the index 0 occurs, but " + given("index_base", "one") + " counts features from 1",
+                path,
+            )
+        used = max(1, int(self._highest) + 1 - base)
+        names = tuple(self.declared.get("feature_names", ()))
+        width = self._n_features or self.declared.get("n_features") or len(names) or used
+        if used > width:
+            raise DataFormatError(
+                f"the feature {used - 1} (counted from 0) occurs, but there are {width}", path
+            )
+        if self._n_features is None:
+            largest.check_columns(width, "features")
+        self.feature_names = names if len(names) == width else default_names("x", width)
+        numbers = sorted(self._numbers)
+        self.label_names = tuple(self.declared.get("label_names", ()))
+        if count := len(self.label_names) or self.declared.get("n_labels"):
+            largest.check_columns(count, "labels")
+            if numbers and not 0 <= numbers[0] <= numbers[-1] < count:
+                odd = numbers[0] if numbers[0] < 0 else numbers[-1]
+                raise DataFormatError(
+                    f"the label {odd} occurs, but there are only {count}, from 0", path
+                )
+            self._label_numbers = np.arange(count)
+            self.label_names = self.label_names or default_names("label", count)
+        else:
+            self._label_numbers = np.array(numbers, dtype=np.int64)
+            self.label_names = tuple(map(str, numbers))
+
+    def _detect_base(self, known_base: int | None, path: str) -> int | None:
+        """Return the index of the first feature, from what the files declare or contain."""
+        if self._all_declared:
+            return 0
+        if self._highest < 0:
+            return known_base
+        # The base that follows from the indices with certainty.
+        certain = 0 if self._lowest == 0 else 1 if self._highest == self._n_features else None
+        if known_base is not None:
+            if certain not in (None, known_base):
+                raise DataFormatError(
+                    f"the features of the training data are counted from {known_base}, but the "
+                    f"index {self._highest if certain else 0} occurs here, which is only possible "
+                    f"if they are counted from {certain}; pass "
+                    + given("index_base", _INDEX_BASES[certain + 1])
+                    + " if this is the case",
+                    path,
+                )
+            return known_base
+        if certain is not None:
+            return certain
+        warn_user(
+            f"{path}: the file does not declare whether its features are counted from 0 or from 1; "
+            "1 is assumed, because the index 0 does not occur. If this is wrong, all columns are "
+            "shifted by one: pass "
+            + given("index_base", "zero")
+            + " to correct it, or "
+            + given("index_base", "one")
+            + " to confirm it"
+        )
+        return 1
+
+    def check_labels(self, path: str) -> None:
+        """Raise an error if there are no labels."""
+        if not self.label_names:
+            raise DataFormatError("no row has a label", path)
+
+    def features(self, rows: _Rows) -> Any:
+        """Return the features of rows as a CSR matrix."""
+        X, width = rows.X, len(self.feature_names)
+        indices = X.indices - (self.index_base or 0)
+        if indices.size and not 0 <= indices.min() <= indices.max() < width:
+            raise ValueError(f"a feature occurs that is not one of the {width}")
+        return sp.csr_array((X.data, indices, X.indptr), shape=(X.shape[0], width))
+
+    def labels(self, rows: _Rows) -> np.ndarray:
+        """Return the labels of rows as an indicator matrix."""
+        if not np.isin(rows.labels, self._label_numbers).all():
+            raise ValueError(f"a label occurs that is not one of the {len(self.label_names)}")
+        Y = np.zeros((len(rows.n_labels), len(self.label_names)), dtype=np.int8)
+        samples = np.repeat(np.arange(len(Y)), rows.n_labels)
+        Y[samples, np.searchsorted(self._label_numbers, rows.labels)] = 1
+        return Y
 
 
 def read_svmlight(
@@ -59,7 +289,6 @@ def read_svmlight(
     *,
     n_features: int | None = None,
     index_base: str = "auto",
-    encoding: str | None = None,
     name: str | None = None,
     known_base: int | None = None,
     labelled: bool = True,
@@ -78,8 +307,8 @@ def read_svmlight(
         the index 0 occurs, 1 if the index ``n_features`` occurs, and otherwise 1 with a
         :class:`DataWarning`.  The result is stored in ``coding`` of the data set, so that files for
         a model of these data are read in the same way.
-    encoding, name
-        As for :func:`read_mulan`.
+    name : str, default=None
+        Name of the data set; None uses the name stored in the file, or else that of the file.
     known_base : {0, 1}, default=None
         Index base of the training data of a model, for files that do not declare it.
     labelled : bool, default=True
@@ -96,260 +325,94 @@ def read_svmlight(
     are ignored.  The first line can contain three numbers (rows, features, labels), as in the
     extreme classification repository; features and labels are then counted from 0.
     """
-    check_choice("index_base", index_base, INDEX_BASES)
-    if n_features is not None and not 1 <= n_features <= MAX_COLUMNS:
-        raise ValueError(f"n_features must be from 1 to {MAX_COLUMNS}, got {n_features!r}")
-    rows = Rows()
-    declared = [_parse(content, rows, encoding) for content in contents]
+    columns = _Columns(n_features, index_base)
+    blocks = []
+    for content in contents:
+        check_text(content.data, content.path)
+        file = io.BytesIO(content.data)
+        for rows in columns.collect(file, content.path):
+            blocks.append(rows)
+            report_progress(file.tell(), len(content.data))
+    report_progress(1.0)
     path = ", ".join(content.path for content in contents)
-    base = base_of(rows, index_base, n_features, all(declared), known_base, path)
-    max_columns = max(content.max_columns for content in contents)
-    max_cells = max(content.max_cells for content in contents)
+    largest = max(contents, key=lambda content: content.size)
+    columns.settle(largest, path, known_base)
+    X = sp.vstack([columns.features(rows) for rows in blocks], format="csr")
+    Y = np.zeros((X.shape[0], 1), np.int8)
+    label_names: tuple[str, ...] = ()
+    if labelled:
+        columns.check_labels(path)
+        label_names = columns.label_names
+        largest.check_cells(X.shape[0], len(label_names), "labels")
+        Y = np.concatenate([columns.labels(rows) for rows in blocks])
+    title = name or columns.declared["name"] or joined_name(contents)
+    coding = None if columns.index_base is None else Coding(index_base=columns.index_base)
     try:
-        X, feature_names = features_of(rows, n_features, base, max_columns)
-        if labelled:
-            Y, label_names = labels_of(rows, max_cells, max_columns)
-        else:
-            Y, label_names = np.zeros((len(rows), 1), np.int8), ()
-        title = name or rows.header.get("name") or joined_name(contents)
-        coding = None if base is None else Coding(index_base=base)
-        return Dataset(X, Y, feature_names, label_names, title, path, coding)
-    except (ValueError, TypeError) as error:
+        return Dataset(X, Y, columns.feature_names, label_names, title, path, coding)
+    except (ValueError, TypeError) as error:  # names that are invalid
         raise DataFormatError(message_of(error), path) from error
 
 
-def _parse(content: Content, rows: Rows, encoding: str | None) -> bool:
-    """Append the rows of a file; return whether it declares that features start at 0."""
-    before = len(rows)
-    promised = None
-    declares = False
-    for number, line in enumerate(each_line(decode(content, encoding)), 1):
-        declares = declares or line.startswith(_MARK)
-        promised = parse_line(line, rows, content.path, number) or promised
-    found = len(rows) - before
-    if not found:
-        raise DataFormatError("the file has no rows", content.path)
-    if promised is not None and promised != found:
-        raise DataFormatError(
-            f"the first line declares {promised} rows, but there are {found}; the file may be "
-            "incomplete",
-            content.path,
-        )
-    return declares or promised is not None
+class SvmlightRows:
+    """The rows of a file that is read in chunks, with the columns of all files of the stream."""
+
+    def __init__(self, path: Path, columns: _Columns) -> None:
+        self.path = path
+        self._columns = columns
+        self.feature_names, self.label_names = columns.feature_names, columns.label_names
+
+    @classmethod
+    def open(
+        cls, paths: Sequence[Path], n_features: int | None, index_base: str
+    ) -> list[SvmlightRows]:
+        """Read the files once to determine the features and labels."""
+        columns = _Columns(n_features, index_base)
+        for path in paths:
+            with _opened(path) as file:
+                for _ in columns.collect(file, str(path)):
+                    pass
+        shown = ", ".join(map(str, paths))
+        size = sum(path.stat().st_size for path in paths)
+        columns.settle(Content(b"", "", shown, paths[0], packed=size), shown)
+        columns.check_labels(shown)
+        return [cls(path, columns) for path in paths]
+
+    def chunks(self, size: int) -> Iterator[tuple[Any, np.ndarray]]:
+        """Yield the chunks (X, Y) of the file."""
+        with _opened(self.path) as file:
+            for rows in _each_block(file, str(self.path), size, {}):
+                try:
+                    chunk = self._columns.features(rows), self._columns.labels(rows)
+                except ValueError as error:
+                    raise DataFormatError(
+                        f"the file has changed since it was opened: {error}", str(self.path)
+                    ) from error
+                yield chunk
 
 
-def base_of(
-    rows: Rows,
-    index_base: str,
-    n_features: int | None,
-    declared: bool,
-    known_base: int | None,
-    path: str,
-) -> int | None:
-    """Return the index of the first feature, 0 or 1; None if it is unknown and not needed.
-
-    Parameters
-    ----------
-    index_base : {"auto", "zero", "one"}
-        Argument of the caller.
-    declared : bool
-        Whether every file declares that features start at 0.
-    known_base : {0, 1} or None
-        Index base of the training data.
-    """
-    if index_base != "auto":
-        return INDEX_BASES.index(index_base) - 1
-    if declared:
-        return 0
-    if not rows.indices:
-        return known_base
-    lowest, highest = min(rows.indices), max(rows.indices)
-    # The base that follows from the indices with certainty.
-    seen = 0 if lowest == 0 else 1 if n_features is not None and highest == n_features else None
-    if known_base is not None:
-        if seen not in (None, known_base):
-            raise DataFormatError(
-                f"the features of the training data are counted from {known_base}, but the index "
-                f"{0 if seen == 0 else highest} occurs here, which is only possible if they are "
-                f"counted from {seen}; pass "
-                + given("index_base", INDEX_BASES[seen + 1])
-                + " if this is the case",
-                path,
-            )
-        return known_base
-    if seen is not None:
-        return seen
-    warn_user(
-        f"{path}: the file does not declare whether its features are counted from 0 or from 1; 1 "
-        "is assumed, because the index 0 does not occur. If this is wrong, all columns are shifted "
-        "by one: pass "
-        + given("index_base", "zero")
-        + " to correct it, or "
-        + given("index_base", "one")
-        + " to confirm it"
-    )
-    return 1
-
-
-def parse_line(line: str, rows: Rows, path: str, number: int) -> int | None:
-    """Append a line to the rows; return the number of rows if it is a first line of sizes."""
-    if line.startswith(_MARK):
-        _parse_header(line.removeprefix(_MARK), rows, path, number)
-    text = line.partition("#")[0]
-    sizes = text.split() if number == 1 else []
-    if len(sizes) == 3 and all(_is_index(part) for part in sizes):
-        promised, n_features, n_labels = map(int, sizes)
-        for key, count in (("n_features", n_features), ("n_labels", n_labels)):
-            if rows.header.setdefault(key, count) != count:
-                raise DataFormatError(
-                    f"the files cannot be concatenated: {key} is {count}, not {rows.header[key]}",
-                    path,
-                    number,
-                )
-        return promised
-    if text.strip():
-        _parse_row(text, rows, path, number)
-    return None
-
-
-def _parse_header(text: str, rows: Rows, path: str, line: int) -> None:
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file that may be compressed; damage is an error of the file."""
+    openers: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
     try:
-        header = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DataFormatError(
-            f"the comment with the names is damaged: {error}", path, line
-        ) from error
-    names_ok = isinstance(header, dict) and all(
-        isinstance(header.get(key), list) and all(isinstance(n, str) for n in header[key])
-        for key in ("feature_names", "label_names")
-    )
-    if not names_ok or not isinstance(header.get("name"), str):
-        raise DataFormatError("the comment with the names is incomplete", path, line)
-    for key in ("feature_names", "label_names"):
-        if rows.header.setdefault(key, header[key]) != header[key]:
-            raise DataFormatError(f"the files cannot be concatenated: {key} differ", path, line)
-    rows.header.setdefault("name", header["name"])
-
-
-def _is_index(text: str) -> bool:
-    # Nine digits are more than any valid index and cannot overflow.
-    return text.isascii() and text.isdecimal() and len(text) <= 9
-
-
-def _parse_row(text: str, rows: Rows, path: str, line: int) -> None:
-    parts = text.split()
-    labels: list[int] = []
-    if parts and ":" not in parts[0]:
-        labels = [_label(part, path, line) for part in parts.pop(0).split(",") if part]
-    last = -1
-    for part in parts:
-        place, colon, value = part.partition(":")
-        if not colon or not _is_index(place):
-            if place == "qid":
-                raise DataFormatError("query numbers (qid:) are not supported", path, line)
-            raise DataFormatError(f"expected index:value, found {part[:40]!r}", path, line)
-        index = int(place)
-        if index <= last:
-            raise DataFormatError(
-                f"the indices of a row must increase, but {index} follows {last}", path, line
-            )
-        last = index
-        try:
-            rows.values.append(plain_float(value))
-        except ValueError:
-            raise DataFormatError(
-                f"the value of feature {index} is {value[:40]!r}, not a number", path, line
-            ) from None
-        rows.indices.append(index)
-    rows.starts.append(len(rows.indices))
-    rows.labels.extend(labels)
-    rows.label_starts.append(len(rows.labels))
-
-
-def _label(text: str, path: str, line: int) -> int:
-    number = text.removeprefix("-").removeprefix("+")
-    if number.endswith(".0"):  # scikit-learn writes float labels in this way
-        number = number[:-2]
-    if not _is_index(number):
-        raise DataFormatError(
-            f"the label {text[:40]!r} is not an integer; labels are written as '1,3' before the "
-            "features",
-            path,
-            line,
-        )
-    return -int(number) if text.startswith("-") else int(number)
-
-
-def features_of(
-    rows: Rows, n_features: int | None, base: int | None, max_columns: int
-) -> tuple[Any, tuple[str, ...]]:
-    """Return the features of rows as a CSR matrix, and their names."""
-    indices = np.array(rows.indices, dtype=np.int64) - (base or 0)
-    declared = rows.header.get("n_features")
-    names = tuple(rows.header.get("feature_names", ()))
-    if indices.size and indices.min() < 0:
-        raise ValueError(
-            "the index 0 occurs, but " + given("index_base", "one") + " counts features from 1"
-        )
-    used = int(indices.max()) + 1 if indices.size else 1
-    width = n_features or declared or len(names) or used
-    if used > width:
-        raise ValueError(f"the feature {used - 1} (counted from 0) occurs, but there are {width}")
-    if n_features is None:
-        check_columns(width, max_columns, "features")
-    X = sp.csr_array(
-        (np.array(rows.values, dtype=float), indices, np.array(rows.starts)),
-        shape=(len(rows), width),
-    )
-    return X, names if len(names) == width else default_names("x", width)
-
-
-def labels_of(rows: Rows, max_cells: int, max_columns: int) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return the labels of rows as an indicator matrix, and their names."""
-    names = tuple(rows.header.get("label_names", ()))
-    count = len(names) or rows.header.get("n_labels")
-    if count:
-        check_columns(count, max_columns, "labels")
-        check_cells(len(rows), count, max_cells, "labels")
-        names = names or default_names("label", count)
-        return indicators_of(rows, range(count)), names
-    used = np.unique(np.array(rows.labels, dtype=np.int64)).tolist()
-    if not used:
-        raise ValueError("no row has a label")
-    check_cells(len(rows), len(used), max_cells, "labels")
-    return indicators_of(rows, used), tuple(str(label) for label in used)
-
-
-def indicators_of(rows: Rows, numbers: Sequence[int]) -> np.ndarray:
-    """Return the indicator matrix of the labels with these numbers, in ascending order."""
-    labels = np.array(rows.labels, dtype=np.int64)
-    known = np.array(numbers, dtype=np.int64)
-    columns = np.searchsorted(known, labels)
-    beyond = known[np.minimum(columns, len(known) - 1)] != labels
-    if beyond.any():
-        odd = int(labels[np.argmax(beyond)])
-        raise ValueError(
-            f"the label {odd} occurs, but there are only {len(known)}, from {known[0]}"
-        )
-    Y = np.zeros((len(rows), len(known)), dtype=np.int8)
-    Y[np.repeat(np.arange(len(rows)), np.diff(np.array(rows.label_starts))), columns] = 1
-    return Y
+        with openers.get(path.suffix.lower(), open)(path, "rb") as file:
+            yield file
+    except UNPACK_ERRORS as error:
+        if isinstance(error, (DataFormatError, FileNotFoundError)):
+            raise
+        raise DataFormatError(f"the file is damaged or incomplete ({error})", str(path)) from error
 
 
 def write_svmlight(dataset: Dataset, path: str | os.PathLike[str]) -> Path:
     """Write an svmlight file with features and labels counted from 0 and names in a comment."""
     check_names(dataset, "svmlight", unique=False)
     header = {key: getattr(dataset, key) for key in ("name", "feature_names", "label_names")}
-    lines = [_MARK + json.dumps(header), *_row_texts(dataset), ""]
-    return save(path, "\n".join(lines).encode("utf-8"))
-
-
-def _row_texts(dataset: Dataset) -> Iterator[str]:
     X = sp.csr_array(dataset.X)
-    for row, (start, stop) in enumerate(zip(X.indptr[:-1], X.indptr[1:], strict=True)):
+    lines = [_MARK.decode() + json.dumps(header)]
+    for row, (start, stop) in enumerate(pairwise(X.indptr)):
         labels = ",".join(str(label) for label in np.flatnonzero(dataset.Y[row]))
-        indices = X.indices[start:stop].tolist()
         values = number_texts(X.data[start:stop], missing="nan")
-        features = [f"{i}:{v}" for i, v in zip(indices, values, strict=True)]
+        features = [f"{i}:{v}" for i, v in zip(X.indices[start:stop], values, strict=True)]
         # Readers skip empty lines, so a row of zeros contains an explicit zero.
-        yield " ".join([labels, *(features or ["0:0"])])
+        lines.append(" ".join([labels, *(features or ["0:0"])]))
+    return save(path, "\n".join([*lines, ""]).encode("utf-8"))

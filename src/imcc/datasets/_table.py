@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from imcc._utils.errors import message_of
 from imcc.datasets._errors import DataFormatError
-from imcc.datasets._files import MAX_CELLS, check_cells
+from imcc.datasets._files import MAX_CELLS
 
 
 @dataclass(frozen=True)
@@ -99,10 +98,12 @@ class Table:
 
     def check_cells(self, columns: int, what: str) -> None:
         """Raise an error for a matrix of all rows that is too large for the size of the file."""
-        try:
-            check_cells(self.values.shape[0], columns, self.max_cells, what)
-        except ValueError as error:
-            raise self.error(message_of(error)) from error
+        n_rows = self.values.shape[0]
+        if n_rows * columns > self.max_cells:
+            raise self.error(
+                f"{n_rows:,} rows x {columns:,} {what} are more than {self.max_cells:,} numbers, "
+                "which is too many for a file of this size"
+            )
 
 
 def join_tables(tables: Sequence[Table]) -> Table:

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from imcc.experiment._database import connect, damage_in_words
 from imcc.experiment._errors import StoreError
@@ -39,6 +39,9 @@ class Claims:
         pid = os.getpid()
         self._runner = json.dumps([uuid.uuid4().hex, machine(), pid, process_start(pid)])
         self._begun = time.time()
+        # Failures of earlier runs that were replaced by claims; they come back if these end
+        # without an outcome.
+        self._failed: dict[TaskKey, tuple[Any, ...]] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="imcc-heartbeat", daemon=True)
 
@@ -54,6 +57,8 @@ class Claims:
                 connection.execute(
                     "DELETE FROM tasks WHERE state = 'running' AND content = ?", (self._runner,)
                 )
+                for row in self._failed.values():
+                    connection.execute("INSERT OR IGNORE INTO tasks VALUES (?, ?, ?, ?, ?, ?)", row)
         except StoreError:
             # The disk may be full.  Claims expire when this process ends; keep the first error.
             if error is None:
@@ -75,6 +80,13 @@ class Claims:
             }
             key = next((key for key in wanted if key not in taken), None)
             if key is not None:
+                before = connection.execute(
+                    "SELECT * FROM tasks WHERE dataset = ? AND method = ? AND repetition = ? "
+                    "AND state = 'failed'",
+                    key,
+                ).fetchone()
+                if before is not None:
+                    self._failed[key] = before
                 connection.execute(
                     "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, 'running', ?, ?)",
                     (*key, self._runner, time.time()),
@@ -89,6 +101,10 @@ class Claims:
                 "AND state = 'running' AND content = ?",
                 (*key, self._runner),
             )
+            if key in self._failed:
+                connection.execute(
+                    "INSERT OR IGNORE INTO tasks VALUES (?, ?, ?, ?, ?, ?)", self._failed[key]
+                )
 
     def _beat(self) -> None:
         while not self._stop.wait(_HEARTBEAT_SECONDS):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,24 +16,14 @@ import scipy.sparse as sp
 
 from imcc.datasets import DataFormatError, Dataset
 from imcc.experiment._errors import ExperimentError
-from imcc.tables import (
-    Schema,
-    TableEncoder,
-    TableError,
-    infer_schema,
-    read_schema,
-    read_tags,
-    tag_matrix,
-)
-from imcc.tables._labels import indicator_columns
-from imcc.tables._read import TableFile, table_fingerprint
+from imcc.tables import KnownColumns, Schema, TableEncoder, read_schema
+from imcc.tables._load import known_columns, open_tables
+from imcc.tables._read import table_fingerprint
 
 # Options of an entry: how to read the file, and properties of its columns.
 _READING = ("delimiter", "header", "encoding", "member", "max_bytes")
-_COLUMNS = (
-    *("labels", "tags", "separator", "kinds", "date_formats", "drop", "missing_words", "schema"),
-)
-OPTIONS = (*_READING, *_COLUMNS)
+_COLUMNS = ("labels", "tags", "kinds", "drop", "missing_words")
+OPTIONS = (*_READING, *_COLUMNS, "separator", "date_formats", "schema")
 
 
 @dataclass(frozen=True)
@@ -79,45 +69,30 @@ def load_table(name: str, path: str, options: Mapping[str, Any]) -> TableData:
     TableData
     """
     check_options(name, options)
-    file = TableFile(path, **{key: options[key] for key in _READING if key in options})
-    table = file.read()
-    known = read_schema(options["schema"]) if "schema" in options else None
-    names = list(options.get("labels", known.labels if known else ()))
-    tags = options.get("tags", known.tags if known else None)
-    separator = options.get("separator", known.separator if known else None)
-    if bool(names) == (tags is not None):
+    source = open_tables(path, **{key: options[key] for key in _READING if key in options})
+    known = read_schema(options["schema"]) if "schema" in options else KnownColumns()
+    known = replace(
+        known,
+        separator=options.get("separator", known.separator),
+        date_formats={**known.date_formats, **options.get("date_formats", {})},
+    )
+    known = known_columns(
+        source.table.column_names,
+        path,
+        schema=known,
+        unknown_labels=False,  # the metrics need all of them
+        **{key: options[key] for key in _COLUMNS if key in options},
+    )
+    if not known.label_columns:
         raise ExperimentError(f"data set {name!r}: give either label columns or a column of tags")
-    used = [tags] if tags is not None else names
-    if absent := [column for column in used if column not in table.column_names]:
-        raise DataFormatError(f"there are no columns {absent}", path)
-    try:
-        if tags is not None:
-            Y, names = tag_matrix(read_tags(table[tags], separator))
-        else:
-            Y = indicator_columns(table, names)
-        schema = infer_schema(
-            table,
-            kinds={**(known.kinds if known else {}), **options.get("kinds", {})},
-            date_formats={
-                **(known.date_formats if known else {}),
-                **options.get("date_formats", {}),
-            },
-            drop=[*(known.drop if known else ()), *options.get("drop", ())],
-            labels=used,
-            missing_words=[
-                *(known.missing_words if known else ()),
-                *options.get("missing_words", ()),
-            ],
-        )
-    except TableError as error:
-        line = None if error.row is None else file.line_of(error.row)
-        raise DataFormatError(error.problem, path, line) from error
+    Y, names = source.labels(known)
+    schema = source.schema(known)
     features = schema.features
     if not features:
         raise DataFormatError("the table has no feature columns", path)
-    empty = sp.csr_array((table.num_rows, len(features)))
+    empty = sp.csr_array((source.table.num_rows, len(features)))
     labels = Dataset(empty, Y, tuple(features), tuple(names), name, source=os.fspath(path))
-    return TableData(labels, table, schema)
+    return TableData(labels, source.table, schema)
 
 
 def check_options(name: str, options: Mapping[str, Any]) -> None:

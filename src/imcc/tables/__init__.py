@@ -3,17 +3,17 @@
 :func:`read_table` reads CSV, TSV and Parquet files and spreadsheets.  :func:`infer_schema` infers
 the types of the columns of a table by documented rules, which can be overridden.
 :class:`TableEncoder` converts the columns to features with scikit-learn's transformers, and
-:class:`TableClassifier` combines it with a classifier.  :func:`read_dataset` converts a table of
-numbers and categories to arrays.
+:class:`TableClassifier` combines it with a classifier.  :func:`write_predictions` predicts files of
+any size.  :func:`read_dataset` converts a table of numbers and categories to arrays.
 """
 
 from imcc.tables._classifier import TableClassifier
 from imcc.tables._dataset import read_dataset, to_dataset
-from imcc.tables._encoder import TableEncoder
-from imcc.tables._encoding import UnknownValuesWarning
+from imcc.tables._encoder import TableEncoder, UnknownValuesWarning
 from imcc.tables._example import example_table
 from imcc.tables._labels import read_tags, tag_matrix
 from imcc.tables._load import read_table
+from imcc.tables._predict import write_predictions
 from imcc.tables._schema import Column, Schema, TableError, infer_schema
 from imcc.tables._toml import KnownColumns, read_schema, write_schema
 
@@ -33,5 +33,6 @@ __all__ = [
     "read_tags",
     "tag_matrix",
     "to_dataset",
+    "write_predictions",
     "write_schema",
 ]

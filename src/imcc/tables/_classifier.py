@@ -16,29 +16,29 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from imcc._math.thresholds import CRITERIA
-from imcc._utils.errors import InvalidArgumentError, given
+from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.progress import part, report_progress
 from imcc._utils.validation import (
     check_choice,
+    check_count,
     check_sample_weight,
     column_names,
     encode_target,
     label_matrix,
 )
 from imcc._utils.wrappers import fit_with, uses_groups
-from imcc.estimators import EdgeOfGridWarning, IMCCClassifierCV, TunedThresholds
+from imcc.estimators import (
+    EdgeOfGridWarning,
+    IMCCClassifierCV,
+    KernelEnsembleClassifier,
+    TunedThresholds,
+)
 from imcc.estimators.base import FitScoreMixin
 from imcc.tables._balance import WEIGHTS, blocks_of
 from imcc.tables._columns import as_table
 from imcc.tables._encoder import TableEncoder
-from imcc.tables._labels import (
-    check_separator,
-    indicator_columns,
-    read_tags,
-    tag_matrix,
-    tag_separator,
-)
-from imcc.tables._schema import Schema, TableError, infer_schema, require_rows
+from imcc.tables._labels import read_labels, tag_separator
+from imcc.tables._schema import Schema, TableError, require_rows
 
 # Weights of text relative to the other columns that are tried.
 _TEXT_WEIGHTS = (1.0, 4.0, 16.0)
@@ -54,13 +54,6 @@ def _has(method: str) -> Any:
         return hasattr(self.estimator_ if hasattr(self, "estimator_") else self._chosen(), method)
 
     return check
-
-
-def default_classifier(random_state: Any = None) -> Any:
-    """Return the default classifier for tables."""
-    from imcc.estimators import KernelEnsembleClassifier
-
-    return KernelEnsembleClassifier(random_state=random_state)
 
 
 class TableClassifier(FitScoreMixin, BaseEstimator):
@@ -206,7 +199,8 @@ class TableClassifier(FitScoreMixin, BaseEstimator):
         self : TableClassifier
             The fitted classifier.
         """
-        check_separator(self.separator)
+        if self.separator is not None and not (isinstance(self.separator, str) and self.separator):
+            raise InvalidArgumentError("separator", f"must be text or None, got {self.separator!r}")
         if not self._uses_groups:
             self._refuse_groups(groups)
         table = as_table(X)
@@ -245,24 +239,17 @@ class TableClassifier(FitScoreMixin, BaseEstimator):
     ) -> None:
         """Fit to labels with these names; ``used`` are the columns that they were read from."""
         _warn_of_constant_labels(Y, names)
-        schema = infer_schema(
-            table,
-            kinds=self.kinds,
-            date_formats=self.date_formats,
-            drop=self.drop,
-            labels=used,
-            missing_words=self.missing_words,
-        )
-        shares = self._shares(table, schema)
-        with part(0, shares, "weighing text against the other columns"):
-            weights = self._choose_weights(table, schema, Y, sample_weight, groups)
         encoder = TableEncoder(
             kinds=self.kinds,
             date_formats=self.date_formats,
             drop=self.drop,
             missing_words=self.missing_words,
-            weights=weights,
         )
+        schema = encoder._infer_schema(table, used)
+        shares = self._shares(table, schema)
+        with part(0, shares, "weighing text against the other columns"):
+            weights = self._choose_weights(table, schema, Y, sample_weight, groups)
+        encoder.set_params(weights=weights)
         with part(1, shares, "turning columns into features"):
             features = encoder.fit_schema(table, schema)
         with part(2, shares, "fitting"):
@@ -346,8 +333,7 @@ class TableClassifier(FitScoreMixin, BaseEstimator):
         """
         if top is None:
             return [self.label_names_[row > 0].tolist() for row in self.predict(X)]
-        if isinstance(top, bool) or not isinstance(top, (int, np.integer)) or top < 1:
-            raise InvalidArgumentError("top", f"must be a whole number >= 1, got {top!r}")
+        check_count("top", top)
         method = "predict_proba" if hasattr(self, "predict_proba") else "decision_function"
         scores = np.asarray(getattr(self, method)(X))
         best = np.argsort(-scores, axis=1, kind="stable")[:, :top]
@@ -373,16 +359,9 @@ class TableClassifier(FitScoreMixin, BaseEstimator):
         """
         check_is_fitted(self, "estimator_")
         table, names = as_table(X), self.label_names_.tolist()
-        if isinstance(y, str):
-            _require_columns(table, [y])
-            y, _ = tag_matrix(read_tags(table[y], self.separator_ or self.separator), names)
-        elif (columns := _columns_in(table, y)) is not None:
-            if set(columns) != set(names):
-                raise InvalidArgumentError("y", f"must name the labels of the model: {names}")
-            y = indicator_columns(table, names)
-        elif _is_tags(y):
-            y, _ = tag_matrix(read_tags(_as_list(y), self.separator), names)
-        return super().score(table, y, sample_weight=sample_weight)
+        separator = self.separator_ if isinstance(y, str) else None
+        Y, _, _ = read_labels(table, y, separator or self.separator, names)
+        return super().score(table, y if Y is None else Y, sample_weight=sample_weight)
 
     def get_feature_names_out(self) -> np.ndarray:
         """Return the names of the features of the classifier."""
@@ -411,38 +390,27 @@ class TableClassifier(FitScoreMixin, BaseEstimator):
 
     def _labels(self, table: Any, y: Any) -> tuple[np.ndarray, list[str], list[str]]:
         """Return labels as 0 and 1, their names, and the columns of the table that contain them."""
-        if isinstance(y, str):
-            _require_columns(table, [y])
-            matrix, names = tag_matrix(read_tags(table[y], self.separator))
-            return matrix, names, [y]
-        if (columns := _columns_in(table, y)) is not None:
-            advice = (
-                "; or, to learn each label from the rows in which it is known, say that the others "
-                "are not known, with " + given("unknown_labels", True)
-            )
-            found = indicator_columns(table, columns, unknown=self.unknown_labels, advice=advice)
-            return found, columns, columns
-        if _is_tags(y):
-            matrix, names = tag_matrix(read_tags(_as_list(y), self.separator))
-        else:
-            matrix = self._matrix(y, table.num_rows)
-            own = column_names(y)
-            names = [f"label{j}" for j in range(matrix.shape[1])] if own is None else list(own)
-        encode_target(matrix, table.num_rows, type(self).__name__, unknown=True)  # as many rows
-        return matrix, names, []
-
-    def _matrix(self, y: Any, n_rows: int) -> np.ndarray:
-        """Return a matrix of labels as 0 and 1, NaN where they are not known."""
+        Y, names, used = read_labels(table, y, self.separator, unknown=self.unknown_labels)
+        if used:
+            return Y, names, used
         if y is not None and getattr(y, "shape", (1, 1))[1:] == (0,):
             raise InvalidArgumentError("y", f"has no labels: its shape is {y.shape}")
-        target = encode_target(y, n_rows, type(self).__name__, unknown=True)
-        if target.known is None:
-            return label_matrix(y, "y").astype(np.int64)
-        return np.where(target.known, (np.asarray(target.signs) > 0).astype(np.float64), np.nan)
+        given_labels = y if Y is None else Y
+        target = encode_target(given_labels, table.num_rows, type(self).__name__, unknown=True)
+        if Y is None:
+            if target.known is None:
+                Y = label_matrix(y, "y").astype(np.int64)
+            else:
+                Y = np.where(target.known, (np.asarray(target.signs) > 0).astype(float), np.nan)
+            own = column_names(y)
+            names = [f"label{j}" for j in range(Y.shape[1])] if own is None else list(own)
+        return Y, names, []
 
     def _chosen(self) -> Any:
         """Return the classifier of the features, given or by default."""
-        return default_classifier(self.random_state) if self.estimator is None else self.estimator
+        if self.estimator is None:
+            return KernelEnsembleClassifier(random_state=self.random_state)
+        return self.estimator
 
     @property
     def _uses_groups(self) -> bool:  # type: ignore[override]
@@ -553,65 +521,13 @@ def _folds(groups: np.ndarray | None) -> Any:
 
 def _warn_of_constant_labels(Y: np.ndarray, names: Sequence[str]) -> None:
     """Say which labels cannot be learned, because they are the same in every row."""
-    always, never = ~(Y == 0).any(axis=0), ~(Y == 1).any(axis=0)
-    said = [
-        f"{name!r} is {int(yes)} in every row"
-        for name, yes, no in zip(names, always, never, strict=True)
-        if yes or no
-    ]
-    if said:
-        more = f"; and {len(said) - 5} more" if len(said) > 5 else ""
+    always = ~(Y == 0).any(axis=0)
+    constant = np.flatnonzero(always | ~(Y == 1).any(axis=0))
+    if len(constant):
+        said = "; ".join(f"{names[j]!r} is {int(always[j])} in every row" for j in constant[:5])
+        more = f"; and {len(constant) - 5} more" if len(constant) > 5 else ""
         warnings.warn(
-            "labels that are the same in every row cannot be learned: "
-            + "; ".join(said[:5])
-            + more,
+            f"labels that are the same in every row cannot be learned: {said}{more}",
             UserWarning,
             stacklevel=5,  # the caller of fit, which is wrapped (imcc.estimators.base)
-        )
-
-
-def _is_tags(y: Any) -> bool:
-    """Return whether labels are tags, as text or lists, and not a matrix of 0 and 1."""
-    cells = _as_list(y)
-    if cells is None:
-        return False
-    texts = [c for c in cells if isinstance(c, str)]
-    lists = [c for c in cells if isinstance(c, (list, tuple, set, frozenset))]
-    return bool(texts) or any(isinstance(tag, str) for row in lists for tag in row)
-
-
-def _as_list(y: Any) -> list[Any] | None:
-    if isinstance(y, (list, tuple)):
-        return list(y)
-    if getattr(y, "ndim", None) == 1 or hasattr(y, "to_pylist"):
-        return list(y.to_pylist() if hasattr(y, "to_pylist") else y.tolist())
-    return None
-
-
-def _columns_in(table: Any, y: Any) -> list[str] | None:
-    """Return the label columns of a table that ``y`` names; None if it is the labels themselves."""
-    if getattr(y, "ndim", None) == 1 and len(y) != table.num_rows and hasattr(y, "tolist"):
-        y = y.tolist()  # an array or an index of names
-    if not isinstance(y, Sequence) or not all(isinstance(name, str) for name in y):
-        return None
-    if not len(y):
-        raise InvalidArgumentError(
-            "y", "names no label columns: name those of 0 and 1, or the one column of tags"
-        )
-    if not set(y) <= set(table.column_names):
-        if len(y) != table.num_rows:
-            _require_columns(table, y)
-        return None
-    if twice := sorted({name for name in y if list(y).count(name) > 1}):
-        raise InvalidArgumentError("y", f"names label columns twice: {twice}")
-    return list(y)
-
-
-def _require_columns(table: Any, names: Sequence[str]) -> None:
-    absent = [name for name in names if name not in table.column_names]
-    if absent:
-        raise InvalidArgumentError(
-            "y",
-            f"names columns that the table does not have: {absent}; it has "
-            f"{table.column_names[:20]}",
         )

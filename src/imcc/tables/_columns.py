@@ -7,18 +7,19 @@ trimmed, and common words for a missing value count as missing.
 from __future__ import annotations
 
 import ctypes
+import difflib
 import re
 import sys
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
-from imcc._utils.cells import MISSING, truth
+from imcc._utils.cells import MISSING, label_values, truth
 from imcc._utils.errors import ImccError, InvalidArgumentError, given
 from imcc._utils.optional import require
+from imcc.datasets._errors import DataFormatError, listed, repeated
 
 # A finite decimal number.  Words such as "inf" and hexadecimal numbers are not numbers in a table.
 NUMBER = r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
@@ -35,6 +36,9 @@ _SURELY_THOUSANDS = r"^[+-]?[1-9]\d{0,2}(,\d{3})+(,\d{3}|\.\d*)$"
 # A number with a percent sign, also after a space that does not break: 12 %, 12.5% or 12,5 %.
 _PERCENT_SIGN = r"[\s\x{00a0}\x{202f}]*%"
 _PERCENTAGE = rf"^([-+.,\deE]+){_PERCENT_SIGN}$"
+
+#: With at least this fraction of numbers, the other values of a column are an error.
+MOSTLY = 0.8
 
 #: Name of the format of dates as in 2021-05-31, up to 2021-05-31T14:30:05.25+02:00.
 ISO = "ISO 8601"
@@ -110,27 +114,26 @@ def as_table(frame: Any) -> Any:
     elif isinstance(frame, Mapping):
         table = _from_columns(frame)
     elif hasattr(frame, "columns"):
-        _refuse_twice([str(name) for name in frame.columns])
+        _refuse_repeated(str(name) for name in frame.columns)
         if hasattr(frame, "reset_index"):  # pandas: the index is no column
             frame = frame.reset_index(drop=True)
-        table = _from_frame(frame)
+        table = _converted(pa.table, frame)
     else:
         raise InvalidArgumentError(
             "X",
             "must be a table with named columns (a pandas or polars data frame, a pyarrow table or "
             f"a dict of columns), got {type(frame).__name__}",
         )
-    _refuse_twice(table.column_names)
+    _refuse_repeated(table.column_names)
     for j, kind in enumerate(table.schema.types):
         if _is_view(kind):
             table = table.set_column(j, table.field(j).name, without_views(table.column(j)))
     return table
 
 
-def _refuse_twice(names: list[str]) -> None:
-    if len(set(names)) < len(names):
-        twice = sorted({name for name in names if names.count(name) > 1})
-        raise InvalidArgumentError("X", f"has several columns of the same name: {twice}")
+def _refuse_repeated(names: Iterable[str]) -> None:
+    if twice := repeated(names):
+        raise InvalidArgumentError("X", f"has several columns of the same name: {listed(twice)}")
 
 
 def _from_columns(columns: Mapping[Any, Any]) -> Any:
@@ -138,33 +141,40 @@ def _from_columns(columns: Mapping[Any, Any]) -> Any:
     arrays = {}
     for name, values in columns.items():
         known = isinstance(values, (pa.Array, pa.ChunkedArray))
-        arrays[str(name)] = values if known else _as_array(str(name), values)
+        arrays[str(name)] = values if known else _converted(pa.array, values, repr(str(name)))
     counts = {name: len(values) for name, values in arrays.items()}
     if len(set(counts.values())) > 1:
         raise InvalidArgumentError("X", f"has columns of different lengths: {counts}")
     return pa.table(arrays)
 
 
-def _as_array(name: str, values: Any) -> Any:
-    with _types_known(f"has a column {name!r}"):
-        return arrow().array(values)
-
-
-def _from_frame(frame: Any) -> Any:
-    with _types_known("has a column"):
-        return arrow().table(frame)
-
-
-@contextmanager
-def _types_known(what: str) -> Iterator[None]:
-    """Raise an error for values that pyarrow cannot convert."""
+def _converted(convert: Callable[[Any], Any], values: Any, name: str = "") -> Any:
+    """Convert a column or a data frame with pyarrow; an error for values that it cannot convert."""
     try:
-        yield
+        return convert(values)
     except (arrow().ArrowException, ValueError, TypeError, OverflowError) as error:
         said = ", ".join(str(part) for part in error.args)
         raise InvalidArgumentError(
-            "X", f"{what} whose values are of different types, or of an unknown one: {said}"
+            "X",
+            f"has a column {name} whose values are of different types, or of an unknown one: "
+            f"{said}",
         ) from error
+
+
+def column_names(cells: Iterable[str], path: str) -> list[str]:
+    """Return the names of the columns of a file, with ``column0`` and so on for empty cells."""
+    names = [cell.strip() or f"column{i}" for i, cell in enumerate(cells)]
+    if twice := repeated(names):
+        raise DataFormatError(f"columns have the same name: {listed(twice)}", path)
+    return names
+
+
+def check_column(option: str, name: str, names: Sequence[str]) -> None:
+    """Raise an error for an argument that names a column that is not there."""
+    if name not in names:
+        near = difflib.get_close_matches(name, names, 1)
+        hint = f"; is it {near[0]!r}?" if near else f"; the columns are {listed(names, 12)}"
+        raise InvalidArgumentError(option, f"names {name!r}, which is no column{hint}")
 
 
 def is_text(values: Any) -> bool:
@@ -197,11 +207,13 @@ def is_plain(values: Any, *, dates: bool = True) -> bool:
     return bool(number or types.is_boolean(kind) or types.is_null(kind) or _is_text_type(kind))
 
 
-def plain_column(name: str, values: Any, *, dates: bool = True) -> Any:
+def plain_column(
+    name: str, values: Any, missing_words: Collection[str] = MISSING, *, dates: bool = True
+) -> Any:
     """Return a column of any type of Arrow as null, booleans, numbers, dates or text.
 
-    A column without values is null.  NaN is a missing number, and dates with a time zone are in
-    UTC.  Another type is an error.
+    A column without values is null.  NaN is a missing number, dates with a time zone are in UTC,
+    and text is trimmed.  Another type is an error.
 
     Parameters
     ----------
@@ -209,6 +221,8 @@ def plain_column(name: str, values: Any, *, dates: bool = True) -> Any:
         Name of the column, for messages.
     values : pyarrow array
         The column.
+    missing_words : collection of str
+        Words for a missing value, in lower case.
     dates : bool, default=True
         Whether it may have dates.
     """
@@ -230,7 +244,10 @@ def plain_column(name: str, values: Any, *, dates: bool = True) -> Any:
     if isinstance(values.type, pa.BaseExtensionType):
         values = pc.cast(values, values.type.storage_type)
     if is_text(values):
-        return without_views(values)
+        text = pc.utf8_trim_whitespace(pc.cast(without_views(values), pa.large_string()))
+        words = pa.array(sorted(missing_words), pa.large_string())
+        spelled = pc.fill_null(pc.is_in(pc.utf8_lower(text), value_set=words), False)
+        return pc.if_else(spelled, pa.scalar(None, pa.large_string()), text)
     if types.is_dictionary(values.type):
         values = pc.cast(values, values.type.value_type)
     kind = values.type
@@ -288,63 +305,71 @@ def to_python(values: Any) -> list[Any]:
         ) from error
 
 
-def clean_text(values: Any, missing: Collection[str] = MISSING) -> tuple[Any, int]:
-    """Return a trimmed column of text with words for missing values as null, and their number.
-
-    Empty cells are missing, too, but are not counted.
-    """
-    pa, pc = arrow(), compute()
-    text = pc.utf8_trim_whitespace(pc.cast(values, pa.large_string()))
-    spelled = pc.is_in(pc.utf8_lower(text), value_set=pa.array(sorted(missing), pa.large_string()))
-    empty = pc.equal(text, "")
-    count = pc.sum(pc.and_(spelled, pc.invert(pc.fill_null(empty, True)))).as_py() or 0
-    return pc.if_else(pc.fill_null(spelled, False), pa.scalar(None, pa.large_string()), text), count
-
-
 def looks_numeric(text: Any) -> Any:
     """Return which cells of a clean column of text are numbers (null if missing)."""
     return compute().match_substring_regex(text, NUMBER)
 
 
-def are_percentages(text: Any, share: float) -> bool:
-    """Return whether at least a fraction of the cells of a clean column of text are percentages."""
+def _counted(text: Any, pattern: str) -> int:
+    """Return how many cells match a pattern."""
     pc = compute()
-    found = pc.sum(pc.match_substring_regex(text, _PERCENTAGE)).as_py() or 0
-    return bool(found > 0 and found >= share * (len(text) - text.null_count))
+    return pc.sum(pc.match_substring_regex(text, pattern)).as_py() or 0
 
 
-def find_decimal(text: Any, share: float, stated: bool = False) -> str:
-    """Return the form of the numbers of a clean column of text.
+def number_form(name: str, text: Any, stated: bool = False) -> tuple[str, bool]:
+    """Return how the numbers of a clean column of text are written.
+
+    At least 80 % of the cells must be such numbers.
 
     Parameters
     ----------
+    name : str
+        Name of the column, for messages.
     text : pyarrow array of text
-    share : float
-        Fraction of the cells that must be such numbers.
+        The column.
     stated : bool, default=False
-        Whether the user says that the column has numbers.
+        Whether it is known that the column has numbers.
 
     Returns
     -------
-    str
+    decimal : str
         "," (1,5) or ".," (1.234,5) if some cells have a decimal comma.  ",." (1,234.5) if some
         cells have commas that can only be thousands separators: several, or with a point; or, if
         ``stated``, if not all numbers can be read with decimal commas.  Otherwise ".".
+    percent : bool
+        Whether the numbers have percent signs: all of them, or most if ``stated``.
     """
     pc = compute()
     present = len(text) - text.null_count
+    n_signs = _counted(text, _PERCENTAGE)
+    percent = n_signs > 0 and n_signs >= (MOSTLY if stated else 1.0) * present
+    text = with_points(text, ".", percent)
     groups = pc.match_substring_regex(text, THOUSANDS_NUMBER)
-    sure = pc.any(pc.match_substring_regex(text, _SURELY_THOUSANDS)).as_py()
+    sure = _counted(text, _SURELY_THOUSANDS) > 0
     if stated and not sure and pc.any(groups).as_py():
         sure = not pc.all(pc.match_substring_regex(text, POINTS_NUMBER)).as_py()
-    if sure and (pc.sum(pc.or_(groups, looks_numeric(text))).as_py() or 0) >= share * present:
-        return ",."
+    if sure and _counted(text, f"{THOUSANDS_NUMBER}|{NUMBER}") >= MOSTLY * present:
+        return ",.", percent
     for decimal, pattern in ((",", COMMA_NUMBER), (".,", POINTS_NUMBER)):
         fits = pc.match_substring_regex(text, pattern)
-        commas = pc.any(pc.and_(fits, pc.match_substring(text, ","))).as_py()
-        if commas and (pc.sum(fits).as_py() or 0) >= share * present:
-            return decimal
-    return "."
+        commas = text.filter(pc.and_(fits, pc.match_substring(text, ",")))
+        if len(commas) and (pc.sum(fits).as_py() or 0) >= MOSTLY * present:
+            if decimal == ",":
+                _refuse_thousands(name, text)
+            return decimal, percent
+    return ".", percent
+
+
+def _refuse_thousands(name: str, text: Any) -> None:
+    """Raise an error if all commas of a clean column may be thousands separators, as in 1,234."""
+    pc = compute()
+    commas = text.filter(pc.match_substring(text, ","))
+    if pc.all(pc.match_substring_regex(commas, r"^[+-]?[1-9]\d{0,2},\d{3}$")).as_py():
+        raise TableError(
+            f"column {name!r} holds numbers such as {commas[0].as_py()!r}, in which the "
+            "comma may stand for decimals or between thousands: write them with a decimal "
+            "point, or say that it is no number with " + given("kinds", {name: "category"})
+        )
 
 
 def with_points(text: Any, decimal: str, percent: bool = False) -> Any:
@@ -371,20 +396,18 @@ def with_points(text: Any, decimal: str, percent: bool = False) -> Any:
     return pc.if_else(fits, plain, pc.replace_substring(text, ".", " . "))
 
 
-def unclear_numbers(text: Any, share: float) -> tuple[list[str], list[str]]:
+def unclear_numbers(text: Any) -> tuple[list[str], list[str]]:
     """Return examples of numbers that are written in different ways, with percent signs or commas.
 
     Parameters
     ----------
     text : pyarrow array of text
         Clean column that is not read as numbers.
-    share : float
-        Fraction of the cells that must look like numbers.
 
     Returns
     -------
     numbers : list of str
-        One example of each way; empty if there are too few numbers, or none with such a sign.
+        One example of each way; empty if most cells are no numbers, or none has such a sign.
     words : list of str
         Up to three values that are no numbers.
     """
@@ -393,15 +416,14 @@ def unclear_numbers(text: Any, share: float) -> tuple[list[str], list[str]]:
     number = pc.match_substring_regex(
         text, "|".join(form.removesuffix("$") + f"({_PERCENT_SIGN})?$" for form in forms)
     )
-    signs = pc.match_substring_regex(text, "[%,]")
-    present = len(text) - text.null_count
-    if not pc.any(pc.and_(number, signs)).as_py() or pc.sum(number).as_py() < share * present:
+    numbers, words = (pc.unique(text.filter(which)) for which in (number, pc.invert(number)))
+    signs = _counted(numbers, "[%,]")
+    if not signs or pc.sum(number).as_py() < MOSTLY * (len(text) - text.null_count):
         return [], []
     found: dict[tuple[bool, ...], str] = {}
-    for cell in pc.unique(text.filter(pc.fill_null(number, False)))[:1000].to_pylist():
+    for cell in numbers[:1000].to_pylist():
         found.setdefault(tuple(sign in cell for sign in "%,."), cell)
-    words = pc.unique(text.filter(pc.fill_null(pc.invert(number), False)))[:3].to_pylist()
-    return list(found.values()), words
+    return list(found.values()), words[:3].to_pylist()
 
 
 def to_numbers(values: Any) -> np.ndarray:
@@ -416,34 +438,26 @@ def to_numbers(values: Any) -> np.ndarray:
     return np.asarray(pc.fill_null(found, float("nan")).to_numpy(), dtype=np.float64)
 
 
-def to_flags(values: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return a yes/no column as 0.0 and 1.0, NaN if missing, and which cells are neither."""
+def to_flags(values: Any, *, signs: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Return a yes/no column as 0.0 and 1.0, NaN if missing, and which cells are neither.
+
+    With ``signs``, -1 and 1 mean no and yes if there are no other values.
+    """
     pa, pc = arrow(), compute()
     if pa.types.is_boolean(values.type):
-        flags = to_numbers(pc.cast(values, pa.uint8()))
-        return flags, np.zeros(len(flags), dtype=bool)
+        values = pc.cast(values, pa.uint8())
     if not is_text(values):
         flags = to_numbers(values)
+        if signs and np.isin(flags[~np.isnan(flags)], (-1, 1)).all():
+            flags = np.where(flags == -1, 0.0, flags)
         return flags, ~(np.isnan(flags) | (flags == 0) | (flags == 1))
-    return flags_of_words(
-        values, {word: truth(word) for word in values.unique().to_pylist() if word}
-    )
-
-
-def flags_of_words(
-    values: Any, meanings: Mapping[str, float | None]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the numbers that words mean, NaN if missing, and which cells mean none."""
-    pa, pc = arrow(), compute()
-
-    def means(number: float) -> np.ndarray:
-        words = [word for word, meaning in meanings.items() if meaning == number]
-        found = pc.is_in(values, value_set=pa.array(words, values.type))
-        return np.asarray(found.to_numpy(zero_copy_only=False), dtype=bool)
-
-    off, on = means(0.0), means(1.0)
-    present = np.asarray(pc.is_valid(values).to_numpy(zero_copy_only=False), dtype=bool)
-    return np.where(on, 1.0, np.where(off, 0.0, np.nan)), present & ~on & ~off
+    words = values.drop_null().unique()
+    spellings = words.to_pylist()
+    means = label_values(spellings) if signs else {word: truth(word) for word in spellings}
+    numbers = np.array([*(means[word] for word in spellings), None], dtype=np.float64)
+    codes = pc.fill_null(pc.index_in(values, value_set=words), len(words)).to_numpy()
+    flags = numbers[codes]
+    return flags, np.isnan(flags) & (codes < len(words))
 
 
 def parse_date(text: str, layout: str) -> datetime | None:

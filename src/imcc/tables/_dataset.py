@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,25 +19,23 @@ from imcc.datasets._files import MAX_CELLS, Source
 from imcc.datasets._match import encode_as_before, match_columns
 from imcc.datasets._table import Attribute, Table
 from imcc.tables._columns import (
-    are_percentages,
     arrow,
     as_table,
-    clean_text,
     compute,
-    find_decimal,
     is_text,
     looks_numeric,
+    number_form,
     plain_column,
     to_flags,
-    with_points,
 )
 from imcc.tables._load import TableSource, known_columns, open_tables
-from imcc.tables._schema import Column, TableError, refuse_thousands
+from imcc.tables._schema import Column, TableError
 from imcc.tables._toml import KnownColumns, read_schema
 from imcc.tables._typed import typed_column, words_and_codes
 
 # Kinds of columns that are not features of an array.
-_NOT_NUMBERS = ("text", "date", "id")
+_NOT_NUMBERS = ("text", "date")
+_INFINITE = ("inf", "infinity")
 
 
 def read_dataset(
@@ -202,15 +201,22 @@ def _dataset(source: TableSource, known: KnownColumns, name: str) -> Dataset:
         columns = [column for column in schema if column.kind != "label"]
         _refuse_kinds(columns)
         missing = schema.missing_words
+        ids = {
+            column.name: plain_column(column.name, source.table[column.name], missing)
+            for column in columns
+            if column.kind == "id"
+        }
+        left_out = [name for name, values in ids.items() if not _counts_rows(name, values)]
+        columns = [column for column in columns if column.name not in left_out]
         table = _columns(
             [_column(column, source.table[column.name], missing) for column in columns],
             source.path or name,
             max((file.limits.max_cells for file in source.files), default=MAX_CELLS),
         )
         X, feature_names, coding = encode_features(table, range(len(columns)))
-    if known.drop:
+    if known.drop or left_out:
         coding = coding or Coding()
-        coding = replace(coding, left_out=(*coding.left_out, *known.drop))
+        coding = replace(coding, left_out=(*coding.left_out, *known.drop, *left_out))
     return Dataset(
         X, Y, tuple(feature_names), tuple(label_names), name, source=source.path, coding=coding
     )
@@ -231,6 +237,19 @@ def _refuse_kinds(columns: Sequence[Column]) -> None:
         )
 
 
+def _counts_rows(name: str, values: Any) -> bool:
+    """Return whether an id is a number, and warn of what becomes of it."""
+    counts = bool(not is_text(values) or compute().all(looks_numeric(values)).as_py())
+    happens = "it is used as a number" if counts else "it is left out"
+    warnings.warn(
+        f"the column {name!r} seems to be an id: {happens}; leave it out with drop, or state what "
+        f"it is with kinds={{{name!r}: {'number' if counts else 'category'!r}}}",
+        UserWarning,
+        stacklevel=4,
+    )
+    return counts
+
+
 class _Columns(Table):
     """Columns of a table file, whose lines are looked up when an error names a row."""
 
@@ -248,9 +267,9 @@ def _columns(
 
 def _column(column: Column, values: Any, missing: Collection[str]) -> tuple[Attribute, np.ndarray]:
     """Return a column that is not text, a date or an id as numbers, or as codes of its words."""
-    values = plain_column(column.name, values)
-    if is_text(values):
-        values, _ = clean_text(values, missing)
+    values = plain_column(column.name, values, missing)
+    if column.kind == "id":
+        column = replace(column, kind="number")
     if column.kind == "constant":
         column = replace(column, kind=_kind_of_constant(values))
     if column.kind != "category":
@@ -261,18 +280,20 @@ def _column(column: Column, values: Any, missing: Collection[str]) -> tuple[Attr
 
 def _kind_of_constant(values: Any) -> str:
     """Return what the value of a column is that is the same in every row."""
-    types, present = arrow().types, values.drop_null()
-    if is_text(values) and len(present):
-        if compute().all(looks_numeric(present)).as_py():
-            return "number"
-        return "category" if to_flags(present)[1].any() else "yes/no"
-    if types.is_boolean(values.type):
+    if arrow().types.is_temporal(values.type):
+        return "category"
+    if not to_flags(values)[1].any():
         return "yes/no"
-    return "category" if types.is_temporal(values.type) else "number"
+    is_number = not is_text(values) or compute().all(looks_numeric(values)).as_py()
+    return "number" if is_number else "category"
 
 
 def _words(name: str, values: Any) -> tuple[Attribute, np.ndarray]:
     words, codes = words_and_codes(values)
+    if infinite := [word for word in words if word.lower().lstrip("+-") in _INFINITE]:
+        raise TableError(
+            f"the column {name!r} has the infinite value {infinite[0]!r}, which is not supported"
+        )
     order = sorted(range(len(words)), key=words.__getitem__)
     positions = np.full(len(words) + 1, np.nan)
     positions[order] = np.arange(len(words))
@@ -317,24 +338,16 @@ def _as_before(
     name: str, values: Any, known: Collection[str] | None
 ) -> tuple[Attribute, np.ndarray]:
     """Return a column as words if some are known, and otherwise as numbers or yes/no."""
-    values = plain_column(name, values, dates=False)
+    # A word of the training data, such as "none", is not a missing value.
+    missing = MISSING - {word.lower() for word in known or ()}
+    values = plain_column(name, values, missing, dates=False)
     if known is not None:
-        if is_text(values):
-            # A word of the training data, such as "none", is not a missing value.
-            values, _ = clean_text(values, MISSING - {word.lower() for word in known})
         return _words(name, values)
-    column = Column(name, "number")
-    if is_text(values):
-        values, _ = clean_text(values)
-        flags, neither = to_flags(values)
-        if not neither.any():
-            return Attribute(name), flags
-        percent = are_percentages(values, 1.0)
-        written = with_points(values, ".", percent)
-        decimal = find_decimal(written, 1.0, stated=True)
-        if decimal == ",":
-            refuse_thousands(name, written)
-        column = replace(column, decimal=decimal, percent=percent)
-    elif arrow().types.is_boolean(values.type):
-        column = replace(column, kind="yes/no")
+    if not to_flags(values)[1].any():
+        column = Column(name, "yes/no")
+    elif is_text(values):
+        decimal, percent = number_form(name, values, stated=True)
+        column = Column(name, "number", decimal=decimal, percent=percent)
+    else:
+        column = Column(name, "number")
     return Attribute(name), typed_column(column, values)[name]

@@ -7,16 +7,21 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.compose import ColumnTransformer
 from sklearn.utils.validation import check_is_fitted
 
-from imcc.tables._balance import block_scales, blocks_of, check_weights, scaled
+from imcc._utils.optional import require
+from imcc.tables._balance import block_scales, check_weights, scaled
 from imcc.tables._columns import as_table
-from imcc.tables._encoding import UnknownValuesWarning, encoded
 from imcc.tables._schema import Schema, TableError, infer_schema, require_rows
-from imcc.tables._transformer import fit_column_transformer
+from imcc.tables._transformer import BLOCK_ROWS, fit_column_transformer
 from imcc.tables._typed import MISSING_VALUE, date_parts, typed_frame
+
+# Different unknown values of a column that are counted one by one, and what stands for the rest.
+_MOST_UNKNOWN = 1000
+_OTHER_VALUES = "(others)"
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -60,8 +65,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Types of the columns.
     encoder_ : ColumnTransformer
         The fitted transformer, with the scales of the blocks as ``transformer_weights``.
-    block_columns_ : dict of str to int
-        Number of columns of the table in each block.
     n_features_in_ : int
         Number of columns of the table, except labels and dropped columns.
     feature_names_in_ : ndarray of str
@@ -130,14 +133,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ndarray or CSR matrix of shape (n_samples, n_features)
         """
         table = as_table(X)
-        schema = infer_schema(
+        return self.fit_schema(table, self._infer_schema(table))
+
+    def _infer_schema(self, table: Any, labels: Collection[str] = ()) -> Schema:
+        """Infer the schema of a table with the parameters of the encoder."""
+        return infer_schema(
             table,
             kinds=self.kinds,
             date_formats=self.date_formats,
             drop=self.drop,
+            labels=labels,
             missing_words=self.missing_words,
         )
-        return self.fit_schema(table, schema)
 
     def fit_schema(self, X: Any, schema: Schema) -> Any:
         """Fit the transformers for a given schema, and return the features.
@@ -157,14 +164,17 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         table = as_table(X)
         require_rows(table)
         if not schema.features:
-            raise TableError(_without_features(schema))
+            kinds = ", ".join(f"{c.name!r} is {c.kind}" for c in schema.columns[:10])
+            raise TableError(
+                "the table has no columns that could be features: "
+                + (kinds or "it has none, or all are dropped")
+            )
         encoder = fit_column_transformer(table, schema)
-        features, _ = encoded(table, schema, encoder)
+        features, _ = _encoded(table, schema, encoder)
         scales = block_scales(encoder, features, schema, weights)
         encoder.set_params(transformer_weights=scales)
         self.schema_ = schema
         self.encoder_ = encoder
-        self.block_columns_ = {name: len(columns) for name, columns in blocks_of(schema).items()}
         self.feature_names_in_ = np.array(
             [column.name for column in schema if column.kind != "label"], dtype=object
         )
@@ -184,30 +194,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ndarray or CSR matrix of shape (n_samples, n_features)
         """
         check_is_fitted(self)
-        features, unknown = encoded(as_table(X), self.schema_, self.encoder_)
+        features, unknown = _encoded(as_table(X), self.schema_, self.encoder_)
         if unknown:
             warnings.warn(UnknownValuesWarning(unknown), stacklevel=2)
         return features
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the features, derived from those of the columns."""
-        check_is_fitted(self)
-        names: list[str] = []
-        for step, transformer, columns in self.encoder_.transformers_:
-            if step == "remainder":
-                continue
-            if step == "categories":
-                names += _indicator_names(transformer, columns)
-            elif step == "missing":
-                names += [f"{column} is missing" for column in columns]
-            elif step.startswith("text "):
-                for part, vectorizer in transformer.transformer_list:
-                    terms = vectorizer.get_feature_names_out()
-                    form = "{} has '{}'" if part == "words" else "{} has '...{}...'"
-                    names += [form.format(columns, term) for term in terms]
-            else:
-                names += columns
-        return np.array(names, dtype=object)
+        return np.array([name for _, name in self._features()], dtype=object)
 
     def feature_columns(self) -> np.ndarray:
         """Return the column of the table that each feature is derived from.
@@ -216,26 +210,32 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         -------
         ndarray of str of shape (n_features,)
         """
+        return np.array([column for column, _ in self._features()], dtype=object)
+
+    def _features(self) -> list[tuple[str, str]]:
+        """Return the column of the table and the name of each feature."""
         check_is_fitted(self)
-        origin = {
-            part: column.name
-            for column in self.schema_
-            if column.kind == "date"
-            for part in date_parts(column)
-        }
-        names: list[str] = []
+        dates = [column for column in self.schema_ if column.kind == "date"]
+        origin = {part: column.name for column in dates for part in date_parts(column)}
+        found: list[tuple[str, str]] = []
         for step, transformer, columns in self.encoder_.transformers_:
-            if step == "remainder":
-                continue
             if step == "categories":
-                for column in columns:
-                    names += [column] * len(_indicator_names(transformer, columns, column))
+                rare = transformer.infrequent_categories_
+                for column, values, others in zip(
+                    columns, transformer.categories_, rare, strict=True
+                ):
+                    few = set() if others is None else set(others)
+                    found += [(column, f"{column}={v}") for v in values if v not in few]
+                    found += [(column, f"{column}=infrequent")] if few else []
             elif step.startswith("text "):
-                terms = (v.get_feature_names_out() for _, v in transformer.transformer_list)
-                names += [columns] * sum(map(len, terms))
-            else:
-                names += [origin.get(column, column) for column in columns]
-        return np.array(names, dtype=object)
+                for part, vectorizer in transformer.transformer_list:
+                    form = "{} has '{}'" if part == "words" else "{} has '...{}...'"
+                    terms = vectorizer.get_feature_names_out()
+                    found += [(columns, form.format(columns, term)) for term in terms]
+            elif step != "remainder":
+                form = "{} is missing" if step == "missing" else "{}"
+                found += [(origin.get(c, c), form.format(c)) for c in columns]
+        return found
 
     def typed_columns(self, X: Any) -> dict[str, np.ndarray]:
         """Return the feature columns of a table, as numbers and text.
@@ -262,41 +262,141 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             found[name] = values
         return found
 
-    def set_output(self, *, transform: str | None = None) -> TableEncoder:
-        """Set the container that ``transform`` returns, as for scikit-learn's transformers.
-
-        Parameters
-        ----------
-        transform : {"default", "pandas", "polars"}, default=None
-            "default" means an array or a CSR matrix.  Data frames need dense features.
-
-        Returns
-        -------
-        self : TableEncoder
-        """
-        return super().set_output(transform=transform)
-
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "encoder_")
 
 
-def _without_features(schema: Schema) -> str:
-    kinds = [f"{c.name!r} is {c.kind}" for c in schema]
-    more = f"; and {len(kinds) - 10} more" if len(kinds) > 10 else ""
-    found = "; ".join(kinds[:10]) + more if kinds else "it has none, or all are dropped"
-    return f"the table has no columns that could be features: {found}"
+def _encoded(
+    table: Any, schema: Schema, encoder: ColumnTransformer
+) -> tuple[Any, dict[str, dict[str, int]]]:
+    """Return the features of a table, and the counts of values that are not in the training table.
+
+    Computed in blocks of rows, so that only the table and the features are in memory completely.
+    """
+    require_rows(table)
+    dense: Any = None
+    sparse: _SparseRows | None = None
+    unknown: dict[str, dict[str, int]] = {}
+    for start in range(0, table.num_rows, BLOCK_ROWS):
+        try:
+            typed = typed_frame(table.slice(start, BLOCK_ROWS), schema)
+        except TableError as error:
+            if error.row is None:
+                raise
+            raise TableError(error.problem, error.row + start) from error
+        _count_unknown_values(typed, schema, encoder, unknown)
+        with warnings.catch_warnings():
+            # Counted above, with the values.
+            warnings.filterwarnings("ignore", message="Found unknown categories")
+            block = encoder.transform(typed)
+        if sp.issparse(block):
+            sparse = sparse or _SparseRows(table.num_rows, block)
+            sparse.append(block)
+        else:
+            dense = np.empty((table.num_rows, block.shape[1])) if dense is None else dense
+            dense[start : start + len(block)] = block
+    return dense if sparse is None else sparse.result(), unknown
 
 
-def _indicator_names(
-    encoder: OneHotEncoder, columns: list[str], only: str | None = None
-) -> list[str]:
-    """Return the names of the indicators of categories, rare values last."""
-    names = []
-    together = encoder.infrequent_categories_
-    for column, values, rare in zip(columns, encoder.categories_, together, strict=True):
-        if only not in (None, column):
-            continue
-        among = set() if rare is None else set(rare)
-        names += [f"{column}={value}" for value in values if value not in among]
-        names += [f"{column}=infrequent"] if among else []
-    return names
+class _SparseRows:
+    """A CSR matrix that is filled in blocks of rows, in arrays that are resized in place.
+
+    Collecting the blocks and concatenating them would need twice the memory.
+    """
+
+    def __init__(self, n_rows: int, first: Any) -> None:
+        self.shape = (n_rows, first.shape[1])
+        # The number of entries estimated from the first block, and a few more.
+        room = first.nnz * n_rows // max(first.shape[0], 1)
+        self.data = np.empty(room + room // 50 + 1)
+        self.indices = np.empty(len(self.data), dtype=np.int32)
+        self.counts = [np.zeros(1, dtype=np.int64)]
+        self.end = 0
+
+    def append(self, block: Any) -> None:
+        block = sp.csr_matrix(block)
+        end = self.end + block.nnz
+        if end > len(self.data):
+            self._resize(end + len(self.data) // 16)
+        self.data[self.end : end] = block.data
+        self.indices[self.end : end] = block.indices
+        self.counts.append(np.diff(block.indptr))
+        self.end = end
+
+    def _resize(self, size: int) -> None:
+        # In place: nothing else refers to the arrays.
+        self.data.resize(size, refcheck=False)
+        self.indices.resize(size, refcheck=False)
+
+    def result(self) -> Any:
+        self._resize(self.end)
+        ends = np.cumsum(np.concatenate(self.counts))
+        ends = ends.astype(np.int32) if self.end <= np.iinfo(np.int32).max else ends
+        return sp.csr_matrix((self.data, self.indices, ends), shape=self.shape)
+
+
+class UnknownValuesWarning(UserWarning):
+    """A table has values that are not in the training table.
+
+    Parameters
+    ----------
+    counts : mapping of str to mapping of str to int
+        Per column, the number of rows with each value.
+    """
+
+    def __init__(self, counts: Mapping[str, Mapping[str, int]]) -> None:
+        self.counts = counts
+        said = [
+            f"{name!r} in {sum(values.values())} rows ({', '.join(map(repr, sorted(values)[:3]))}"
+            f"{', ...' if len(values) > 3 else ''})"
+            for name, values in counts.items()
+        ]
+        super().__init__(
+            "values that the training table does not have (categories count as rare or as none, "
+            "numbers as they are): " + "; ".join(said)
+        )
+
+    def add_to(self, counts: dict[str, dict[str, int]]) -> None:
+        """Add the counts of this warning to others.
+
+        Parameters
+        ----------
+        counts : dict of str to dict of str to int
+            Modified in place.
+        """
+        for name, values in self.counts.items():
+            for value, often in values.items():
+                _add_unknown(counts, name, value, often)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.counts,)
+
+
+def _add_unknown(counts: dict[str, dict[str, int]], name: str, value: str, often: int) -> None:
+    found = counts.setdefault(name, {})
+    # If the column has ids by mistake, the first thousand values are enough.
+    value = value if value in found or len(found) < _MOST_UNKNOWN else _OTHER_VALUES
+    found[value] = found.get(value, 0) + often
+
+
+def _count_unknown_values(
+    typed: Any, schema: Schema, encoder: ColumnTransformer, counts: dict[str, dict[str, int]]
+) -> None:
+    """Count values that are not in the training table."""
+    pandas = require("pandas", "Encoding tables")
+    for name in schema.of_kind("yes/no"):
+        flags = typed[name].to_numpy()
+        others = flags[~(np.isnan(flags) | (flags == 0) | (flags == 1))]
+        for value, often in zip(*np.unique(others, return_counts=True), strict=True):
+            _add_unknown(counts, name, f"{value:.15g}", int(often))
+    names = schema.of_kind("category")
+    if not names:
+        return
+    known = encoder.named_transformers_["categories"].categories_
+    for name, categories in zip(names, known, strict=True):
+        codes, values = pandas.factorize(typed[name].to_numpy(dtype=object))
+        there = {*categories, MISSING_VALUE}
+        often = np.bincount(codes, minlength=len(values))
+        for j, value in enumerate(values):
+            if value not in there:
+                _add_unknown(counts, name, str(value), int(often[j]))

@@ -19,25 +19,7 @@ _WORDS = {
     "broken": ["cracked", "repair", "leaking", "defect", "smoke"],
     "thanks": ["great", "friendly", "helpful", "quick", "perfect"],
 }
-_FILLER = [
-    "the",
-    "a",
-    "it",
-    "was",
-    "is",
-    "our",
-    "my",
-    "with",
-    "about",
-    "again",
-    "really",
-    "still",
-    "please",
-    "when",
-    "this",
-    "there",
-    "and",
-]
+_FILLER = "the a it was is our my with about again really still please when this there and"
 
 
 def example_table(n_rows: int = 800, seed: int = 0) -> tuple[Any, Any]:
@@ -80,9 +62,9 @@ def example_table(n_rows: int = 800, seed: int = 0) -> tuple[Any, Any]:
     plan = rng.choice(["basic", "plus", "premium", "trial"], n_rows, p=[0.5, 0.25, 0.15, 0.1])
     topics = {name: rng.random(n_rows) < share for name, share in
               zip(_WORDS, (0.2, 0.3, 0.25, 0.3), strict=True)}  # fmt: skip
-    texts = []
+    filler, texts = _FILLER.split(), []
     for i in range(n_rows):
-        words = list(rng.choice(_FILLER, rng.integers(5, 14)))
+        words = list(rng.choice(filler, rng.integers(5, 14)))
         for name, terms in _WORDS.items():
             if topics[name][i]:
                 words += list(rng.choice(terms, rng.integers(1, 3), replace=False))

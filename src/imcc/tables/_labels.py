@@ -10,15 +10,12 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import MultiLabelBinarizer
 
-from imcc._utils.cells import label_values
-from imcc._utils.errors import InvalidArgumentError, Message
+from imcc._utils.errors import InvalidArgumentError, Message, given
 from imcc._utils.text import printable
+from imcc.datasets._errors import listed, repeated
 from imcc.tables._columns import (
     TableError,
-    arrow,
-    clean_text,
-    flags_of_words,
-    is_text,
+    check_column,
     plain_column,
     to_flags,
     to_python,
@@ -198,6 +195,79 @@ def _check_cells(rows: Sequence[Sequence[str]], names: Sequence[str]) -> None:
         )
 
 
+def read_labels(
+    table: Any,
+    y: Any,
+    separator: str | None = None,
+    names: Sequence[str] | None = None,
+    unknown: bool = False,
+) -> tuple[Any, list[str], list[str]]:
+    """Return labels as 0 and 1, their names, and the columns of the table that contain them.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        The table.
+    y : str, list of str, or labels
+        As for :meth:`TableClassifier.fit`.
+    separator : str, default=None
+        Separator of tags.
+    names : sequence of str, default=None
+        Names of the labels to return, those of a model; by default all.
+    unknown : bool, default=False
+        Whether missing values in label columns are unknown labels.
+
+    Returns
+    -------
+    labels : ndarray of shape (n_rows, n_labels) or None
+        None if ``y`` is neither tags nor names of columns, but a matrix.
+    names : list of str
+        Names of the labels.
+    columns : list of str
+        Columns of the table that contain them.
+    """
+    if isinstance(y, str):
+        check_column("y", y, table.column_names)
+        return *tag_matrix(read_tags(table[y], separator), names), [y]
+    if (columns := _columns_in(table, y)) is not None:
+        if names is not None and set(columns) != set(names):
+            raise InvalidArgumentError("y", f"must name the labels of the model: {names}")
+        found = list(columns if names is None else names)
+        advice = (
+            "; or, to learn each label from the rows in which it is known, say that the others "
+            "are not known, with " + given("unknown_labels", True)
+        )
+        Y = indicator_columns(table, found, unknown=unknown, advice=advice)
+        return Y, found, columns
+    cells = list(y) if isinstance(y, (list, tuple)) else None
+    if cells is None and (getattr(y, "ndim", None) == 1 or hasattr(y, "to_pylist")):
+        cells = y.to_pylist() if hasattr(y, "to_pylist") else y.tolist()
+    lists = [c for c in cells or () if isinstance(c, (list, tuple, set, frozenset))]
+    if any(isinstance(tag, str) for row in (cells or (), *lists) for tag in row):
+        return *tag_matrix(read_tags(cells, separator), names), []
+    return None, [], []
+
+
+def _columns_in(table: Any, y: Any) -> list[str] | None:
+    """Return the label columns of a table that ``y`` names; None if it is the labels themselves."""
+    if getattr(y, "ndim", None) == 1 and len(y) != table.num_rows and hasattr(y, "tolist"):
+        y = y.tolist()  # an array or an index of names
+    if not isinstance(y, Sequence) or not all(isinstance(name, str) for name in y):
+        return None
+    if not len(y):
+        raise InvalidArgumentError(
+            "y", "names no label columns: name those of 0 and 1, or the one column of tags"
+        )
+    if not set(y) <= set(table.column_names):
+        if len(y) != table.num_rows:
+            for name in y:
+                check_column("y", name, table.column_names)
+        return None
+    if twice := repeated(y):
+        raise InvalidArgumentError("y", f"names label columns twice: {listed(twice)}")
+    return list(y)
+
+
 def indicator_columns(
     table: Any, names: Sequence[str], *, unknown: bool = False, advice: Message | str = ""
 ) -> np.ndarray:
@@ -227,7 +297,8 @@ def indicator_columns(
     """
     matrix = np.empty((table.num_rows, len(names)))
     for j, name in enumerate(names):
-        values, flags, neither = _flags(plain_column(name, table[name], dates=False))
+        values = plain_column(name, table[name], dates=False)
+        flags, neither = to_flags(values, signs=True)
         # Invalid values are reported before missing ones: a column named by mistake may have both.
         if neither.any():
             row = int(np.flatnonzero(neither)[0])
@@ -253,25 +324,3 @@ def indicator_columns(
             )
         matrix[:, j] = flags
     return matrix if np.isnan(matrix).any() else matrix.astype(np.int64)
-
-
-def _flags(values: Any) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Return the cells of a label column, 0.0, 1.0 or NaN for each, and which are neither."""
-    if arrow().types.is_null(values.type):
-        return values, np.full(len(values), np.nan), np.zeros(len(values), dtype=bool)
-    if is_text(values):
-        values, _ = clean_text(values)
-        return values, *flags_of_words(
-            values, label_values(values.drop_null().unique().to_pylist())
-        )
-    flags, neither = to_flags(values)
-    if neither.any() and np.isin(flags[~np.isnan(flags)], (-1, 1)).all():
-        return values, np.where(flags == -1, 0.0, flags), np.zeros(len(values), dtype=bool)
-    return values, flags, neither
-
-
-def check_separator(separator: Any) -> str | None:
-    """Validate and return a separator of tags."""
-    if separator is not None and (not isinstance(separator, str) or not separator):
-        raise InvalidArgumentError("separator", f"must be text or None, got {separator!r}")
-    return separator

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import io
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -21,12 +20,12 @@ from imcc.datasets._errors import listed
 from imcc.datasets._files import Content, Source, refuses_by_memory
 from imcc.datasets._match import check_extra
 from imcc.persistence._card import ModelCard, make_card
-from imcc.tables._columns import arrow
+from imcc.tables._columns import arrow, check_column
 from imcc.tables._labels import indicator_columns, read_tags, tag_matrix
 from imcc.tables._read import TableFile, decoded, joined_tables, table_fingerprint
 from imcc.tables._schema import Schema, TableError, infer_schema
 from imcc.tables._toml import KnownColumns, read_schema
-from imcc.tables._typed import check_table
+from imcc.tables._typed import typed_frame
 
 if TYPE_CHECKING:
     from imcc.tables._classifier import TableClassifier
@@ -93,17 +92,15 @@ class TableSource:
             names = list(known.labels)
             return indicator_columns(self.table, names, unknown=known.unknown_labels), names
 
-    def labels_of(self, model: TableClassifier, *, unknown: bool = False) -> np.ndarray:
+    def labels_of(self, model: TableClassifier) -> np.ndarray:
         """Return the labels of a fitted model, which the table must have."""
         names, tags = [str(name) for name in model.label_names_], model.tags_column_
         with self.located():
             if tags is not None and tags in self.table.column_names:
                 return tag_matrix(read_tags(self.table[tags], model.separator_), names)[0]
-            return self.label_columns(names, unknown, tags)
+            return self.label_columns(names, tags)
 
-    def label_columns(
-        self, names: Sequence[str], unknown: bool = False, tags: str | None = None
-    ) -> np.ndarray:
+    def label_columns(self, names: Sequence[str], tags: str | None = None) -> np.ndarray:
         """Return label columns, which the table must have."""
         if absent := [name for name in names if name not in self.table.column_names]:
             or_tags = f", nor is the column of tags {tags!r}" if tags is not None else ""
@@ -113,7 +110,7 @@ class TableSource:
                 self.path,
             )
         with self.located():
-            return indicator_columns(self.table, names, unknown=unknown)
+            return indicator_columns(self.table, names)
 
 
 def located(error: TableError, file: TableFile, row: int | None) -> DataFormatError:
@@ -146,14 +143,8 @@ def open_tables(path: Source | Sequence[Source], **reading: Any) -> TableSource:
             )
         tables.append(table.select(tables[0].column_names) if tables else table)
     starts = [sum(t.num_rows for t in tables[:k]) for k in range(len(tables))]
-    with _same_types(files):
-        return TableSource(files, joined_tables(tables), starts)
-
-
-@contextmanager
-def _same_types(files: Sequence[TableFile]) -> Iterator[None]:
     try:
-        yield
+        return TableSource(files, joined_tables(tables), starts)
     except arrow().ArrowException as error:
         raise DataFormatError(
             f"the files cannot be joined, because columns have different types: {error}",
@@ -284,6 +275,8 @@ def known_columns(
             "is what stands between tags, and no column of tags is named: " + given("tags"),
         )
     used = set(known.label_columns)
+    if both := [name for name in drop if name in used]:
+        raise InvalidArgumentError("drop", f"names {both[0]!r}, which is a label")
     out = [name for name in dict.fromkeys((*known.drop, *drop)) if name not in used]
     return replace(
         known,
@@ -293,14 +286,6 @@ def known_columns(
         missing_words=(*known.missing_words, *missing_words),
         unknown_labels=known.unknown_labels if unknown_labels is None else unknown_labels,
     )
-
-
-def check_column(option: str, name: str, names: Sequence[str]) -> None:
-    """Raise an error for an argument that names a column that is not there."""
-    if name not in names:
-        near = difflib.get_close_matches(name, names, 1)
-        hint = f"; is it {near[0]!r}?" if near else f"; the columns are {listed(names, 12)}"
-        raise InvalidArgumentError(option, f"names {name!r}, which is no column{hint}")
 
 
 def check_columns(model: TableClassifier, names: Sequence[str], path: str, ignore: bool) -> None:
@@ -319,7 +304,7 @@ def rows_for_model(
     check_columns(model, source.table.column_names, source.path, ignore_extra)
     labels = source.labels_of(model) if with_labels else None
     with source.located():
-        check_table(source.table, model.schema_)
+        typed_frame(source.table, model.schema_)
     return source.table, labels
 
 

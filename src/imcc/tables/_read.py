@@ -9,7 +9,6 @@ import hashlib
 import io
 import os
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -24,7 +23,14 @@ from imcc._utils.optional import require
 from imcc._utils.progress import is_watched, report_progress
 from imcc.datasets import DataFormatError
 from imcc.datasets._files import Content, Source, check_text, inner_name, open_content
-from imcc.tables._columns import arrow, is_text, release_memory, to_python, without_views
+from imcc.tables._columns import (
+    arrow,
+    column_names,
+    is_text,
+    release_memory,
+    to_python,
+    without_views,
+)
 from imcc.tables._parquet import ParquetSource
 from imcc.tables._sheet import read_sheet
 
@@ -142,7 +148,7 @@ class TableFile:
         """
         # Text is also read in parts: reading it at once needs twice the memory.
         if self._is_parquet or self._is_sheet:
-            return next(self.parts(whole=True))
+            return arrow().concat_tables(self.parts(whole=True))
         columns: dict[str, _Gathered] = {}
         n_rows, expected = 0, self.estimated_rows() if is_watched() else None
         for part in self.parts():
@@ -162,21 +168,28 @@ class TableFile:
         Parameters
         ----------
         whole : bool, default=False
-            Whether to yield a Parquet file as one part.
+            Whether all parts of a Parquet file together have to be within the limit on sizes.
 
         Yields
         ------
         pyarrow.Table
         """
-        opened = self._opened()
+        opened, n_rows = self._opened(), 0
         if self._is_sheet:
-            with _binary(opened) as file:
-                sheet = None if self._is_archive else self.member
-                yield read_sheet(file, self.limits, sheet, self.header)
+            parts = self._sheet_parts(opened)
         elif self._is_parquet:
-            yield from self._parquet_parts(opened, whole)
+            parts = self._parquet(opened).parts(None if whole else _BLOCK_ROWS)
         else:
-            yield from self._text_parts(opened)
+            parts = self._text_parts(opened)
+        for part in parts:
+            if part.num_rows:
+                n_rows += part.num_rows
+                yield part
+                # Memory reserved for freed parts would grow with the file.
+                del part
+                release_memory()
+        if not n_rows:
+            raise DataFormatError("the file has no rows", self.path)
 
     def line_of(self, row: int) -> int | None:
         """Return the line of the file in which a row begins; None if it is not known.
@@ -255,8 +268,6 @@ class TableFile:
         with open(path, "rb"):  # a missing file is not a damaged one
             return path
 
-    # Text
-
     def _layout(self, opened: str | bytes) -> _Layout:
         """Determine the encoding, the delimiter and the column names."""
         path = self.path
@@ -309,25 +320,19 @@ class TableFile:
                 "trust the file, raise the limit with " + given("max_bytes"),
                 self.path,
             )
-        names = [name.strip() for name in first] if self.header else [""] * len(first)
-        names = [name or f"column{i}" for i, name in enumerate(names)]
-        if twice := sorted(name for name, count in Counter(names).items() if count > 1):
-            raise DataFormatError(f"columns have the same name: {twice}", self.path)
+        names = column_names(first if self.header else [""] * len(first), self.path)
         return _Layout(names, delimiter, encoding, line - 1)
 
     def _text_parts(self, opened: str | bytes) -> Iterator[Any]:
         pa = arrow()
         layout = self._layout(opened)
-        n_rows = 0
+        n_rows, end = 0, ""
         try:
             for part in _gathered(self._pieces(opened, layout)):
                 if part.num_rows:
                     n_rows += part.num_rows
                     end = part[part.num_columns - 1][-1].as_py()
                     yield part
-                    # Memory reserved for freed parts would grow with the file.
-                    del part
-                    release_memory()
         except UnicodeError as error:
             raise DataFormatError(self._not_text(), self.path) from error
         except pa.ArrowException as error:
@@ -338,8 +343,6 @@ class TableFile:
             raise DataFormatError(
                 f"the file cannot be read as a table: {said}", self.path
             ) from error
-        if not n_rows:
-            raise DataFormatError("the file has no rows", self.path)
         if ("\n" in end or "\r" in end) and not _ends_with_quote(opened):
             raise DataFormatError(
                 "the last cell of the row goes on to the end of the file, because a quotation mark "
@@ -420,27 +423,14 @@ class TableFile:
             return f"the file is not text in the encoding {self.encoding!r}"
         return "the file is not UTF-8: specify the encoding with " + given("encoding", "latin-1")
 
-    # Parquet
-
     def _parquet(self, opened: str | bytes) -> ParquetSource:
         limits = self.limits
         return ParquetSource(opened, self.path, size=limits.size, max_bytes=limits.max_bytes)
 
-    def _parquet_parts(self, opened: str | bytes, whole: bool) -> Iterator[Any]:
-        parts: Any = self._parquet(opened).parts(None if whole else _BLOCK_ROWS)
-        if whole:
-            tables = list(parts)
-            parts = [arrow().concat_tables(tables)] if tables else []
-        n_rows = 0
-        for part in parts:
-            if part.num_rows:
-                n_rows += part.num_rows
-                yield part
-                # What freed parts leave in reserve would grow with the file.
-                del part
-                release_memory()
-        if not n_rows:
-            raise DataFormatError("the file has no rows", self.path)
+    def _sheet_parts(self, opened: str | bytes) -> Iterator[Any]:
+        with _binary(opened) as file:
+            sheet = None if self._is_archive else self.member
+            yield read_sheet(file, self.limits, sheet, self.header)
 
 
 def _gathered(tables: Iterator[Any]) -> Iterator[Any]:
@@ -636,25 +626,7 @@ def table_fingerprint(table: Any) -> str:
     """
     pa = arrow()
     pacsv = require("pyarrow.csv", "Reading tables")
-
     digest = hashlib.sha256()
-
-    class Sink:
-        """A file object that only computes the hash."""
-
-        closed = False
-
-        def write(self, data: Any) -> int:
-            digest.update(data)
-            return len(data)
-
-        def flush(self) -> None:
-            """Do nothing: all is written."""
-
-        def close(self) -> None:
-            self.closed = True
-
-    sink = pa.PythonFile(Sink(), mode="w")
     # A block at a time: plain text takes far more memory than codes.
     for start in range(0, max(table.num_rows, 1), _BLOCK_ROWS):
         block = decoded(table.slice(start, _BLOCK_ROWS))
@@ -665,7 +637,9 @@ def table_fingerprint(table: Any) -> str:
             elif not _has_text_form(block[name].type):
                 texts = [repr(value) for value in to_python(block[name])]
                 block = block.set_column(j, name, pa.array(texts, pa.string()))
-        pacsv.write_csv(block, sink, pacsv.WriteOptions(include_header=start == 0))
+        written = pa.BufferOutputStream()
+        pacsv.write_csv(block, written, pacsv.WriteOptions(include_header=start == 0))
+        digest.update(written.getvalue())
     return digest.hexdigest()
 
 

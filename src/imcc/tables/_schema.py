@@ -1,35 +1,10 @@
-"""Kinds of the columns of a table, inferred by documented rules that can be overridden.
-
-The rules are applied to the values that are not missing, in this order:
-
-1. **constant**: no value, or the same value in every row.
-2. **yes/no**: booleans, 0 and 1, or a pair of words such as yes and no.
-3. **number**: every value is a finite decimal number, with a point or, in the whole column, with a
-   comma (1,5 or 1.234,5; a column in which every comma may be a thousands separator is an error).
-   Commas are thousands separators if some value shows it (1,234.5 or 1,234,567).  Every value, or
-   none, has a percent sign; 12 % is the number 12.
-   If at least 80 % but not all values are numbers, this is an error: the others are an unknown word
-   for a missing value, or the column is not a number.
-4. **date**: all values are dates that exist, in the same format.  If at least 80 % look like dates
-   and most are, but not all, this is an error, and so are years of two digits.
-5. **id**: all values are distinct, there are at least 20, and they look like keys: consecutive
-   integers, or integers in a column whose name ends in id, key or similar (without missing values);
-   or single words with a digit.  If 95 % or more, but not all, are distinct, they are ids as well,
-   with a warning.
-6. **text**: at least three words per distinct value on average, if more than 10 % of the values are
-   distinct; or at least two words, if more than half of the values are distinct.
-7. **category**: all other columns.
-
-A column with fractions is a number even if all its values are distinct.  If most values of a
-column look like numbers with commas or percent signs, but are written in different ways, a warning
-says that the column is no number.
-"""
+"""Kinds of the columns of a table, inferred by the rules of :func:`infer_schema`."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any, NoReturn
 
 import numpy as np
@@ -47,18 +22,18 @@ from imcc.tables._columns import (
     DATE_FORMATS,
     DATE_SHAPE,
     ISO,
+    MOSTLY,
     TableError,
-    are_percentages,
     arrow,
     as_table,
-    clean_text,
+    check_column,
     compute,
-    find_decimal,
     has_zone,
     is_date_format,
     is_plain,
     is_text,
     looks_numeric,
+    number_form,
     parse_date,
     plain_column,
     release_memory,
@@ -70,8 +45,6 @@ from imcc.tables._columns import (
 #: The kinds of columns.
 KINDS = ("number", "category", "text", "date", "yes/no", "id", "constant", "label")
 
-# With at least this fraction of numbers, the other values of a column are an error.
-_MOSTLY = 0.8
 # A column with more distinct values is not yes/no, however the words are capitalised.
 _MOST_SPELLINGS = 20
 # If at least this fraction of the values is missing, an indicator of missing values is added.
@@ -284,15 +257,20 @@ def infer_schema(
 
     1. *constant*: no value, or the same value in every row.
     2. *yes/no*: booleans, 0 and 1, or a pair of words such as yes and no.
-    3. *number*: every value is a finite decimal number, with a decimal point or a decimal comma;
-       with thousands separators if some value shows what they are (1,234.5 or 1,234,567); or with
-       a percent sign in every value (12 % is the number 12).
+    3. *number*: every value is a finite decimal number, with a point or, in the whole column, with
+       a comma (1,5 or 1.234,5; a column in which every comma may be a thousands separator is an
+       error).  Commas are thousands separators if some value shows it (1,234.5 or 1,234,567).
+       Every value, or none, has a percent sign; 12 % is the number 12.  If at least 80 % but not
+       all values are numbers, this is an error: the others are an unknown word for a missing
+       value, or the column is not a number.
     4. *date*: all values are dates that exist, in the same format: ISO 8601 (2021-05-31, with or
        without a time such as 14:30:05 and a time zone such as Z or +02:00), 2021/05/31,
        31.05.2021, 31/05/2021 or 05/31/2021 (with or without a time such as 14:30 or 14:30:05).
-    5. *id*: at least 20 values, all distinct, that are consecutive integers, integers in a column
-       named like a key, or single words with a digit.  If 95 % or more are distinct, a warning
-       is issued.
+       If at least 80 % look like dates and most are, but not all, this is an error, and so are
+       years of two digits.
+    5. *id*: at least 20 values, all distinct, that are consecutive integers, or integers in a
+       column whose name ends in id, key or similar (without missing values); or single words with
+       a digit.  If 95 % or more, but not all, are distinct, a warning is issued.
     6. *text*: at least three words per distinct value on average, if more than 10 % of the values
        are distinct; or at least two words, if more than half of the values are distinct.
     7. *category*: all other columns.
@@ -308,10 +286,10 @@ def infer_schema(
     table = as_table(frame)
     require_rows(table)
     kinds, date_formats = dict(kinds or {}), dict(date_formats or {})
-    _check_names("kinds", kinds, table)
-    _check_names("date_formats", date_formats, table)
-    _check_names("drop", drop, table)
-    _check_names("labels", labels, table)
+    named = {"kinds": kinds, "date_formats": date_formats, "drop": drop, "labels": labels}
+    for argument, names in named.items():
+        for name in names:
+            check_column(argument, name, table.column_names)
     for name, kind in kinds.items():
         if kind not in KINDS:
             raise InvalidArgumentError(
@@ -354,48 +332,33 @@ def require_rows(table: Any) -> None:
         )
 
 
-def _check_names(argument: str, names: Collection[str], table: Any) -> None:
-    unknown = [name for name in names if name not in table.column_names]
-    if unknown:
-        raise InvalidArgumentError(
-            argument,
-            f"names columns that the table does not have: {unknown}; it has "
-            f"{table.column_names[:20]}",
-        )
-
-
 class _Reader:
     """Determines the kind of a column."""
 
     def __init__(self, name: str, values: Any, words: Sequence[str]) -> None:
         self.name = name
-        values = plain_column(name, values)
+        # Missing values other than empty cells.
+        self.spelled = -plain_column(name, values, [""]).null_count
+        self.values = values = plain_column(name, values, words)
+        self.spelled += values.null_count
         self.is_text = is_text(values)
-        self.spelled = 0
         self.decimal, self.percent = ".", False
         self.doubt: Message | None = None  # what a warning says
-        if self.is_text:
-            values, self.spelled = clean_text(values, words)
-        self.values = values
+        self.distinct = compute().unique(values.drop_null())
+        self.n_present = len(values) - values.null_count
 
     def column(self, kind: str | None, date_format: str | None) -> Column:
         """Return the column, with the given or an inferred kind."""
-        base = Column(
+        return Column(
             self.name,
-            kind or "constant",
             missing=self.values.null_count,
             spelled=self.spelled,
             n_rows=len(self.values),
+            n_values=len(self.distinct),
+            examples=tuple(str(v) for v in self.distinct[:3].to_pylist()),
             overruled=kind is not None and kind != "label",
+            **(self.infer() if kind is None else self.details(kind, date_format)),
         )
-        self.distinct = compute().unique(self.values.drop_null())
-        examples = tuple(str(v) for v in self.distinct[:3].to_pylist())
-        base = replace(base, n_values=len(self.distinct), examples=examples)
-        if kind is None:
-            base = replace(base, **self.infer())
-        else:
-            base = replace(base, **self.details(kind, date_format))
-        return base
 
     def infer(self) -> dict[str, Any]:
         """Return the kind and its attributes by the rules."""
@@ -413,7 +376,7 @@ class _Reader:
         if (layout := self.date_format()) is not None:
             return self.date_details(layout)
         kind = "id" if self.are_keys() else "text" if self.are_sentences() else "category"
-        numbers, others = unclear_numbers(self.values, _MOSTLY)
+        numbers, others = unclear_numbers(self.values)
         if numbers:
             shown = ", ".join(map(repr, [*numbers, *others][:4]))
             declare = "declare words for missing values with " + given("missing_words", others)
@@ -472,9 +435,8 @@ class _Reader:
         It is an error if the format is not clear, or if most values are dates, but not all.
         """
         pc = compute()
-        n_present = len(self.values) - self.values.null_count
         alike = pc.sum(pc.match_substring_regex(self.values, DATE_SHAPE)).as_py() or 0
-        if alike < _MOSTLY * n_present:
+        if alike < MOSTLY * self.n_present:
             return None
         texts = self.distinct.to_pylist()
         few = texts[:: max(1, len(texts) // 100)]
@@ -550,20 +512,15 @@ class _Reader:
 
     def all_numeric(self, forced: bool = False) -> bool:
         """Return whether all values are numbers; an error if most are, or if ``forced``."""
-        pc = compute()
-        written, percent = self.values, are_percentages(self.values, _MOSTLY if forced else 1.0)
-        values = with_points(written, ".", percent)
-        decimal = find_decimal(values, _MOSTLY, forced)
-        if decimal == ",":
-            refuse_thousands(self.name, values)
-        values = with_points(values, decimal)
+        pc, written = compute(), self.values
+        decimal, percent = number_form(self.name, written, stated=forced)
+        values = with_points(written, decimal, percent)
         numeric = looks_numeric(values)
         n_numeric = pc.sum(numeric).as_py() or 0
-        n_present = len(values) - values.null_count
-        if n_numeric == n_present:
+        if n_numeric == self.n_present:
             self.values, self.decimal, self.percent = values, decimal, percent
             return True
-        if forced or n_numeric >= _MOSTLY * n_present:
+        if forced or n_numeric >= MOSTLY * self.n_present:
             others = pc.unique(written.filter(pc.invert(pc.fill_null(numeric, True))))
             self._refuse_others("number", "numbers", others.to_pylist())
         return False
@@ -573,13 +530,12 @@ class _Reader:
         pa, pc = arrow(), compute()
         wrong = pc.is_in(self.values, value_set=pa.array(others, self.values.type))
         rows = np.flatnonzero(wrong.to_numpy(zero_copy_only=False))
-        n_present = len(self.values) - self.values.null_count
         shown = ", ".join(map(repr, others[:3])) + (", ..." if len(others) > 3 else "")
         raise TableError(
             Message(
-                f"column {self.name!r}: {n_present - len(rows)} of its {n_present} values are "
-                f"{what}, and {len(rows)} are not ({shown}). If that means a missing value, say so "
-                "with ",
+                f"column {self.name!r}: {self.n_present - len(rows)} of its {self.n_present} "
+                f"values are {what}, and {len(rows)} are not ({shown}). If that means a missing "
+                "value, say so with ",
                 given("missing_words", list(others[:3])),
                 f"; if the column is no {kind}, with ",
                 given("kinds", {self.name: "category"}),
@@ -598,8 +554,7 @@ class _Reader:
 
     def are_keys(self) -> bool:
         """Return whether words are keys, which name rows."""
-        n_present = len(self.values) - self.values.null_count
-        if not mostly_distinct(len(self.distinct), n_present):
+        if not mostly_distinct(len(self.distinct), self.n_present):
             return False
         if not words_are_keys(word.as_py() for word in self.distinct):
             return False
@@ -608,12 +563,11 @@ class _Reader:
 
     def _doubt_if_repeated(self, otherwise: str) -> None:
         """Note that not all keys are distinct; ``otherwise`` is the kind if they are none."""
-        n_present = len(self.values) - self.values.null_count
-        if len(self.distinct) < n_present:
+        if len(self.distinct) < self.n_present:
             self.doubt = Message(
                 f"column {self.name!r} is left out, because its values look like keys that name "
-                f"rows, although only {len(self.distinct):,} of {n_present:,} are distinct; to use "
-                "it, state its kind with ",
+                f"rows, although only {len(self.distinct):,} of {self.n_present:,} are distinct; "
+                "to use it, state its kind with ",
                 given("kinds", {self.name: otherwise}),
                 "; if it is a key, with ",
                 given("kinds", {self.name: "id"}),
@@ -622,23 +576,10 @@ class _Reader:
     def are_sentences(self) -> bool:
         """Return whether values are text rather than names of categories."""
         pc = compute()
-        n_present = len(self.values) - self.values.null_count
         n_words = pc.mean(pc.add(pc.count_substring_regex(self.distinct, r"\s+"), 1)).as_py()
-        different = len(self.distinct) / n_present
+        different = len(self.distinct) / self.n_present
         return bool(n_words >= 3 and different > 0.1) or bool(n_words >= 2 and different > 0.5)
 
 
 def _no_dates(texts: Sequence[str], layout: str) -> list[str]:
     return [text for text in texts if parse_date(text, layout) is None]
-
-
-def refuse_thousands(name: str, values: Any) -> None:
-    """Raise an error if all commas of a clean column may be thousands separators, as in 1,234."""
-    pc = compute()
-    commas = values.filter(pc.fill_null(pc.match_substring(values, ","), False))
-    if pc.all(pc.match_substring_regex(commas, r"^[+-]?[1-9]\d{0,2},\d{3}$")).as_py():
-        raise TableError(
-            f"column {name!r} holds numbers such as {commas[0].as_py()!r}, in which the "
-            "comma may stand for decimals or between thousands: write them with a decimal "
-            "point, or say that it is no number with " + given("kinds", {name: "category"})
-        )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import date, datetime
+from datetime import date, datetime, time, timedelta
 from typing import IO, Any
 
 from imcc._utils.errors import given
@@ -18,7 +18,7 @@ from imcc._utils.optional import require
 from imcc.datasets import DataFormatError
 from imcc.datasets._errors import listed
 from imcc.datasets._files import Content, open_member, unpack_limit
-from imcc.tables._columns import arrow
+from imcc.tables._columns import arrow, column_names
 
 _FORBIDDEN = (b"<!DOCTYPE", b"<!ENTITY")
 _BLOCK = 2**20
@@ -47,7 +47,7 @@ def read_sheet(file: IO[bytes], limits: Content, sheet: str | None, header: bool
     openpyxl = require("openpyxl", "Reading spreadsheets (the extra imcc[tables])")
     path = limits.path
     with _damage_reported(path):
-        _check_archive(file, limits)
+        has_formulas = _check_archive(file, limits)
         book = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
         names = book.sheetnames
         if sheet is None and len(names) != 1:
@@ -61,6 +61,11 @@ def read_sheet(file: IO[bytes], limits: Content, sheet: str | None, header: bool
             )
         page = book[names[0] if sheet is None else sheet]
         page.reset_dimensions()  # which the file only declares
+        if has_formulas:
+            file.seek(0)
+            formulas = openpyxl.load_workbook(file, read_only=True, keep_links=False)[page.title]
+            formulas.reset_dimensions()
+            _refuse_unknown_values(page, formulas, path)
         rows = _rows(page, limits)
     return _table(rows, header, path)
 
@@ -78,8 +83,24 @@ def _damage_reported(path: str) -> Iterator[None]:
         ) from error
 
 
-def _check_archive(file: IO[bytes], limits: Content) -> None:
-    """Refuse an archive that unpacks to too much, or that has document types."""
+def _refuse_unknown_values(page: Any, formulas: Any, path: str) -> None:
+    """Refuse formulas whose value is not stored: programs that only write do not compute it."""
+    for values, texts in zip(page.iter_rows(), formulas.iter_rows(), strict=True):
+        for value, text in zip(values, texts, strict=True):
+            if value.value is None and text.value is not None:
+                raise DataFormatError(
+                    f"the cell {text.coordinate} is a formula without a stored value: open and "
+                    "save the file in a spreadsheet program",
+                    path,
+                )
+
+
+def _check_archive(file: IO[bytes], limits: Content) -> bool:
+    """Refuse an archive that unpacks to too much, or that has document types.
+
+    Return whether there are formulas.
+    """
+    has_formulas = False
     allowed = unpack_limit(limits.size, limits.max_bytes)
     with zipfile.ZipFile(file) as archive:
         members = archive.infolist()
@@ -99,8 +120,10 @@ def _check_archive(file: IO[bytes], limits: Content) -> None:
                         is_xml and b"\0" in block
                     ):
                         raise ValueError("its XML has a document type")
+                    has_formulas |= any(word in tail + block for word in (b"<f>", b"<f "))
                     tail = block[-16:]
     file.seek(0)
+    return has_formulas
 
 
 def _rows(page: Any, limits: Content) -> list[tuple[Any, ...]]:
@@ -127,26 +150,29 @@ def _table(rows: list[tuple[Any, ...]], header: bool, path: str) -> Any:
         raise DataFormatError("the sheet has no rows", path)
     width = max(map(len, rows))
     first = rows[0] if header else ()
-    names = ["" if cell is None else str(cell).strip() for cell in first]
-    names = [names[i] if i < len(names) and names[i] else f"column{i}" for i in range(width)]
-    if len(set(names)) < width:
-        twice = sorted({name for name in names if names.count(name) > 1})
-        raise DataFormatError(f"columns have the same name: {twice}", path)
+    cells = ["" if cell is None else str(cell) for cell in first]
+    names = column_names([*cells, *[""] * (width - len(cells))], path)
     body = rows[int(header) :]
     if width * len(body) > 2 * sum(map(len, body)) + 2**24:
         raise DataFormatError("the rows of the sheet have very different lengths", path)
     return arrow().table(
         {
-            name: _column([row[j] if j < len(row) else None for row in body])
+            name: _column(name, [row[j] if j < len(row) else None for row in body], path)
             for j, name in enumerate(names)
         }
     )
 
 
-def _column(cells: list[Any]) -> Any:
+def _column(name: str, cells: list[Any], path: str) -> Any:
     """Return cells as an array: of their type if it is the same, otherwise as text."""
     pa = arrow()
     kinds = {type(cell) for cell in cells if cell is not None}
+    if kinds & {time, timedelta}:
+        raise DataFormatError(
+            f"the column {name!r} has times of day or durations, which are not supported: turn "
+            "them into numbers or dates",
+            path,
+        )
     if kinds <= {int, float} or (len(kinds) == 1 and kinds <= {bool, str}):
         try:
             return pa.array(cells, pa.float64() if float in kinds else None)

@@ -135,19 +135,6 @@ def write_schema(
     {'größe, cm': 'number', 'town': 'category'}
     >>> folder.cleanup()
     """
-    text = schema_text(schema, tags, separator, drop, unknown_labels, reading)
-    return write_whole(path, text.encode("utf-8"))
-
-
-def schema_text(
-    schema: Schema,
-    tags: str | None = None,
-    separator: str | None = None,
-    drop: Sequence[str] = (),
-    unknown_labels: bool = False,
-    reading: Mapping[str, Any] | None = None,
-) -> str:
-    """Return a schema as TOML; see :func:`write_schema`."""
     lines = [
         "# What the columns of a table are, for `imcc tune FILE --schema THIS`.",
         f"# Kinds: {', '.join(KINDS[:-1])}; label (a column of 0 and 1),",
@@ -172,7 +159,7 @@ def schema_text(
             value = _quoted(kind)
         lines.append(f"{_quoted(column.name)} = {value}")
     lines += [f"{_quoted(name)} = {_quoted(DROP)}" for name in drop]
-    return "\n".join(lines) + "\n"
+    return write_whole(path, ("\n".join(lines) + "\n").encode("utf-8"))
 
 
 def _quoted(value: Any) -> str:

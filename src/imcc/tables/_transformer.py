@@ -78,21 +78,13 @@ def make_column_transformer(schema: Schema) -> ColumnTransformer:
     for j, name in enumerate(schema.of_kind("text")):
         # Terms that occur in a single row are not informative, unless there are very few rows.
         least = 1 if schema[name].n_rows < 50 else 3
-        words = TfidfVectorizer(
-            ngram_range=(1, 2),
-            sublinear_tf=True,
-            strip_accents="unicode",
-            min_df=min(2, least),
-            max_features=_MAX_TERMS,
-        )
-        parts = TfidfVectorizer(
-            analyzer="char_wb",
-            ngram_range=(3, 5),
-            sublinear_tf=True,
-            strip_accents="unicode",
-            min_df=min(3, least),
-            max_features=_MAX_TERMS,
-        )
+        common: dict[str, Any] = {
+            "sublinear_tf": True,
+            "strip_accents": "unicode",
+            "max_features": _MAX_TERMS,
+        }
+        words = TfidfVectorizer(ngram_range=(1, 2), min_df=min(2, least), **common)
+        parts = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 5), min_df=least, **common)
         steps.append((f"text {j}", FeatureUnion([("words", words), ("parts", parts)]), name))
     return ColumnTransformer(steps)
 

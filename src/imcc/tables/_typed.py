@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 
 from imcc._utils.optional import require
-from imcc.tables._columns import arrow as _arrow
+from imcc.datasets._errors import listed
 from imcc.tables._columns import (
-    as_table,
-    clean_text,
+    arrow,
     compute,
     is_text,
     looks_numeric,
@@ -35,10 +34,6 @@ def date_parts(column: Column) -> list[str]:
     return [f"{column.name}: {part}" for part in parts]
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(map(repr, names[:10])) + (", ..." if len(names) > 10 else "")
-
-
 def typed_frame(table: Any, schema: Schema, only: Collection[str] | None = None) -> Any:
     """Return the feature columns of a table as a pandas data frame of numbers and text.
 
@@ -55,8 +50,8 @@ def typed_frame(table: Any, schema: Schema, only: Collection[str] | None = None)
     absent = [name for name in schema.features if name not in there]
     if absent:
         raise TableError(
-            f"{len(absent)} column(s) that the model needs are missing: {_listed(absent)}; the "
-            f"table has {_listed(table.column_names)}"
+            f"{len(absent)} column(s) that the model needs are missing: {listed(absent, 10)}; the "
+            f"table has {listed(table.column_names, 10)}"
         )
     columns: dict[str, Any] = {}
     for column in schema:
@@ -66,9 +61,7 @@ def typed_frame(table: Any, schema: Schema, only: Collection[str] | None = None)
         if only is not None and not any(name in only for name in made):
             continue
         dates = column.kind not in ("number", "yes/no")
-        values = plain_column(column.name, table[column.name], dates=dates)
-        if is_text(values):
-            values, _ = clean_text(values, schema.missing_words)
+        values = plain_column(column.name, table[column.name], schema.missing_words, dates=dates)
         typed = typed_column(column, values)
         if taken := [n for n in typed if n in columns or (n in features and n != column.name)]:
             raise TableError(
@@ -80,24 +73,6 @@ def typed_frame(table: Any, schema: Schema, only: Collection[str] | None = None)
     return pandas.DataFrame(
         {name: pandas.Series(cells, dtype=cells.dtype) for name, cells in columns.items()}
     )
-
-
-def check_table(frame: Any, schema: Schema) -> None:
-    """Check that a table has the columns of a schema, with values of their types.
-
-    Parameters
-    ----------
-    frame : pandas or polars data frame, pyarrow table, or dict of columns
-        The table.
-    schema : Schema
-        Types of the columns.
-
-    Raises
-    ------
-    TableError
-        If a column is missing or has an invalid value; with the first invalid row.
-    """
-    typed_frame(as_table(frame), schema)
 
 
 def typed_column(column: Column, values: Any) -> dict[str, np.ndarray]:
@@ -166,15 +141,12 @@ def words_and_codes(values: Any) -> tuple[list[str], np.ndarray]:
 
     Missing cells have the position after the last value; 1.0 and 1 are the same text.
     """
-    pa, pc = _arrow(), compute()
+    pa, pc = arrow(), compute()
     if pa.types.is_dictionary(values.type):
         values = pc.cast(values, values.type.value_type)
-    coded = pc.dictionary_encode(values)
-    coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
-    if isinstance(coded, pa.ChunkedArray):  # of no chunk or, in old versions, of one
-        coded = (
-            coded.chunk(0) if coded.num_chunks else pa.array([], values.type).dictionary_encode()
-        )
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    coded = values.dictionary_encode()
     words = coded.dictionary.to_pylist()
     if pa.types.is_floating(values.type):
         words = [f"{word:.15g}" for word in words]
