@@ -84,7 +84,7 @@ def test_a_missing_package_is_named_with_its_extra(tmp_path, monkeypatch):
 
     path = workbook(tmp_path / "t.xlsx", one=[["a"], [1]])
     monkeypatch.setitem(sys.modules, "openpyxl", None)
-    with pytest.raises(ImportError, match=r"imcc\[tables\].*openpyxl"):
+    with pytest.raises(ImportError, match=r"'tables'.*openpyxl"):
         read_table(path)
 
 

@@ -44,7 +44,7 @@ def read_sheet(file: IO[bytes], limits: Content, sheet: str | None, header: bool
         Columns of numbers, booleans, dates or text.  A column with cells of several types is text,
         as in a CSV file.  Rows without a value are left out.
     """
-    openpyxl = require("openpyxl", "Reading spreadsheets (the extra imcc[tables])")
+    openpyxl = require("openpyxl", "Reading spreadsheets (the extra 'tables')")
     path = limits.path
     with _damage_reported(path):
         has_formulas = _check_archive(file, limits)
