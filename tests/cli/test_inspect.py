@@ -200,6 +200,8 @@ def test_a_row_as_text(imcc, tickets):
     # What the columns add, with bars on the side of the sign.
     bars = re.findall(r" ([+-])\d\.\d{3}  \d\.\d{3} +([-+|]+) *$", text, re.M)
     assert len(bars) == 9
+    middles = {line.index("|") for line in text.splitlines() if re.search(r"\d  .*\|", line)}
+    assert len(middles) == 1
     for sign, bar in bars:
         assert bar in ("|", f"|{bar.strip('|')}" if sign == "+" else f"{bar.strip('|')}|")
     assert "7 others together" in imcc(*start, "--top", 2).stdout

@@ -128,6 +128,13 @@ def test_what_becomes_of_ids_is_said():
         to_dataset(frame, ["y"], kinds={"row": "number"}, drop=["key"])
 
 
+@pytest.mark.filterwarnings("ignore:the column 'key' seems to be an id")
+def test_a_table_of_ids_only_has_no_features():
+    frame = {"key": [f"T-{i:03}" for i in range(30)], "y": [0, 1] * 15}
+    with pytest.raises(TableError, match="features"):
+        to_dataset(frame, ["y"])
+
+
 def test_data_sets_are_the_same_after_writing_and_reading(tmp_path):
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(30, 3)), (rng.random((30, 2)) < 0.5).astype(int)

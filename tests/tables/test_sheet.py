@@ -2,6 +2,7 @@
 
 import datetime
 import io
+import re
 import zipfile
 
 import numpy as np
@@ -84,7 +85,7 @@ def test_a_missing_package_is_named_with_its_extra(tmp_path, monkeypatch):
 
     path = workbook(tmp_path / "t.xlsx", one=[["a"], [1]])
     monkeypatch.setitem(sys.modules, "openpyxl", None)
-    with pytest.raises(ImportError, match=r"imcc\[tables\].*openpyxl"):
+    with pytest.raises(ImportError, match=r"'tables'.*openpyxl"):
         read_table(path)
 
 
@@ -109,6 +110,38 @@ def test_formulas_without_a_stored_value_are_not_missing_values(tmp_path):
         )
 
     assert read_table(changed(path, SHEET, stored)).to_pydict() == {"a": [1, 3], "b": [2, 2]}
+
+
+@pytest.mark.parametrize("prefix", [b"", b"x:"])
+def test_a_formula_may_have_an_empty_text_as_its_value(tmp_path, prefix):
+    path = workbook(tmp_path / "t.xlsx", one=[["a", "b"], [1, 2], [3, "=A2*2"]])
+
+    def stored(sheet):
+        return re.sub(
+            rb'<c r="B3"><f>(.*?)</f>.*?</c>', rb'<c r="B3" t="str"><f>\1</f><v/></c>', sheet
+        )
+
+    def prefixed(sheet):
+        if not prefix:
+            return sheet
+        sheet = re.sub(rb"<(/?)(\w)", rb"<\1x:\2", sheet)
+        return sheet.replace(b"xmlns=", b"xmlns:x=")
+
+    changed(path, SHEET, prefixed)
+    with pytest.raises(DataFormatError, match="B3"):
+        read_table(path)
+    path = workbook(tmp_path / "u.xlsx", one=[["a", "b"], [1, 2], [3, "=A2*2"]])
+    found = read_table(changed(path, SHEET, lambda sheet: prefixed(stored(sheet))))
+    assert found.to_pydict() == {"a": [1, 3], "b": [2, None]}
+
+
+def test_cells_are_counted_before_formulas_are_looked_at(tmp_path):
+    """A formula in the last column of each row makes a sheet of 16,384 columns."""
+    path = workbook(tmp_path / "t.xlsx", one=[["a", "b"], [1, "=A2"]])
+    far = "".join(f'<row r="{i}"><c r="XFD{i}"><f>A1</f></c></row>' for i in range(3, 20_000))
+    rows = f"{far}</sheetData>".encode()
+    with pytest.raises(DataFormatError, match="cells"):
+        read_table(changed(path, SHEET, lambda sheet: sheet.replace(b"</sheetData>", rows)))
 
 
 @pytest.mark.parametrize("cell", [datetime.time(3, 4), datetime.timedelta(hours=30)])

@@ -1,6 +1,6 @@
 import pytest
 
-from imcc._utils.text import defused, printable
+from imcc._utils.text import escaped_formula, printable
 
 ESCAPES = ("\x1b[2J", "\x1b]0;title\x07", "\x9b31m", "\r over", "a\x00b")
 UNSEEN = ("\u202eabc", "\ud800", "\u2028")
@@ -26,11 +26,11 @@ def test_lines_may_stay():
 
 @pytest.mark.parametrize("cell", [*FORMULAS, "\t=1", "\r=1", " =1"])
 def test_formulas_are_defused(cell):
-    assert defused(cell) == f"'{cell}"
+    assert escaped_formula(cell) == f"'{cell}"
 
 
 @pytest.mark.parametrize(
     "cell", ["wren", "a=b", "", "-1.5", "+3e-7", "-inf", "nan", " -2 ", -1.5, 0, True, None]
 )
 def test_other_cells_stay(cell):
-    assert defused(cell) is cell
+    assert escaped_formula(cell) is cell

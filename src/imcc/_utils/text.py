@@ -48,13 +48,13 @@ def _written_out(char: str) -> str:
     return char.encode("unicode_escape", "surrogatepass").decode("ascii")
 
 
-def defused(cell: object) -> object:
+def escaped_formula(cell: object) -> object:
     """Return a cell for a spreadsheet, with an apostrophe before text that starts a formula.
 
     Numbers, and text that is a number, are returned unchanged.
 
-    >>> defused("=1+1"), defused("wren"), defused(-1.5), defused("-1.5")
-    ("'=1+1", 'wren', -1.5, '-1.5')
+    >>> [escaped_formula(cell) for cell in ("=1+1", "wren", -1.5, "-1.5")]
+    ["'=1+1", 'wren', -1.5, '-1.5']
     """
     if not isinstance(cell, str) or not _FORMULA.match(cell) or _NUMBER.fullmatch(cell):
         return cell

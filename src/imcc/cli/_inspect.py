@@ -386,7 +386,10 @@ def _print_row(
     print_table(
         f"Row {row}, {columns.label_names[j]}: {columns.scale} {columns.scores[j]:+.3f}, {verdict} "
         f"(from {columns.thresholds[j]:+.3f} on)",
-        [("column", "left"), ("value", "left"), *((x, "right") for x in ("adds", "+/-", ""))],
+        [
+            *(("column", "left"), ("value", "left"), ("adds", "right"), ("+/-", "right")),
+            ("", "left"),  # bars begin with the spaces that put their middles below each other
+        ],
         [
             ("background mean", "", f"{columns.baseline[j]:+.3f}", "", ""),
             *(

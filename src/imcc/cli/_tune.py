@@ -285,7 +285,7 @@ def _check_device(device: str | None) -> None:
 
     try:
         on_device(np.empty((0, 1)), device)
-    except RuntimeError as error:
+    except (RuntimeError, ImportError) as error:
         raise click.UsageError(str(error)) from error
 
 

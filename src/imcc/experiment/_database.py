@@ -79,7 +79,7 @@ def check(connection: sqlite3.Connection, path: Path) -> None:
             "version of imcc that wrote it"
         )
     # Anything else, such as a view or a trigger, computes something when rows are read.
-    if layout(connection) != _expectedlayout():
+    if layout(connection) != _expected_layout():
         raise StoreError(_damaged(path, "it has other tables"))
     found = connection.execute("PRAGMA quick_check").fetchone()[0]
     if found != "ok":
@@ -94,7 +94,7 @@ def layout(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
 
 
 @cache
-def _expectedlayout() -> list[tuple[Any, ...]]:
+def _expected_layout() -> list[tuple[Any, ...]]:
     with closing(sqlite3.connect(":memory:")) as connection:
         for statement in TABLES:
             connection.execute(statement)

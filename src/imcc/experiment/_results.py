@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from imcc._utils.plain import to_plain
-from imcc._utils.text import defused
+from imcc._utils.text import escaped_formula
 from imcc.experiment._errors import StoreError
 from imcc.experiment._scores import ALL_METRICS, LABEL_RANGES
 from imcc.metrics import METRICS
@@ -298,7 +298,7 @@ def to_csv(runs: Iterable[Run]) -> bytes:
 def _escaped(text: str) -> object:
     # Text that begins with an apostrophe gets another one, so that reading only removes what was
     # added.
-    return f"'{text}" if text.startswith("'") else defused(text)
+    return f"'{text}" if text.startswith("'") else escaped_formula(text)
 
 
 def read_csv(path: Path) -> list[Run]:

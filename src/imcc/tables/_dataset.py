@@ -208,6 +208,8 @@ def _dataset(source: TableSource, known: KnownColumns, name: str) -> Dataset:
         }
         left_out = [name for name, values in ids.items() if not _counts_rows(name, values)]
         columns = [column for column in columns if column.name not in left_out]
+        if not columns:
+            raise TableError("the table has no columns that could be features")
         table = _columns(
             [_column(column, source.table[column.name], missing) for column in columns],
             source.path or name,

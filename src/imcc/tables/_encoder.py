@@ -262,6 +262,21 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             found[name] = values
         return found
 
+    def set_output(self, *, transform: str | None = None) -> TableEncoder:
+        """Set the container that ``transform`` returns, as for scikit-learn's transformers.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"}, default=None
+            "default" means an array or a CSR matrix.  Data frames need dense features.
+
+        Returns
+        -------
+        self : TableEncoder
+        """
+        # With a docstring of ours: that of scikit-learn has references to its own pages.
+        return super().set_output(transform=transform)
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "encoder_")
 

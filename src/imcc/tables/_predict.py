@@ -18,7 +18,7 @@ from imcc._utils.files import replacing
 from imcc._utils.optional import require
 from imcc._utils.plain import to_plain
 from imcc._utils.progress import progress_reported_to, report_progress
-from imcc._utils.text import defused, json_text
+from imcc._utils.text import escaped_formula, json_text
 from imcc._utils.validation import check_choice, check_count
 from imcc._utils.wrappers import layers, transformers
 from imcc.datasets._coding import Coding
@@ -357,7 +357,7 @@ def _csv_text(columns: dict[str, list[Any]], *, header: bool) -> str:
     writer = csv.writer(
         buffer, lineterminator="\n", quoting=csv.QUOTE_ALL if odd else csv.QUOTE_MINIMAL
     )
-    writer.writerows(map(defused, row) for row in rows)
+    writer.writerows(map(escaped_formula, row) for row in rows)
     return buffer.getvalue()
 
 

@@ -21,6 +21,8 @@ from imcc.datasets._files import Content, open_member, unpack_limit
 from imcc.tables._columns import arrow, column_names
 
 _FORBIDDEN = (b"<!DOCTYPE", b"<!ENTITY")
+# Of which some programs write the name with a prefix.
+_FORMULAS = (b"<f>", b"<f ", b":f>", b":f ")
 _BLOCK = 2**20
 
 
@@ -44,7 +46,7 @@ def read_sheet(file: IO[bytes], limits: Content, sheet: str | None, header: bool
         Columns of numbers, booleans, dates or text.  A column with cells of several types is text,
         as in a CSV file.  Rows without a value are left out.
     """
-    openpyxl = require("openpyxl", "Reading spreadsheets (the extra imcc[tables])")
+    openpyxl = require("openpyxl", "Reading spreadsheets (the extra 'tables')")
     path = limits.path
     with _damage_reported(path):
         has_formulas = _check_archive(file, limits)
@@ -61,12 +63,12 @@ def read_sheet(file: IO[bytes], limits: Content, sheet: str | None, header: bool
             )
         page = book[names[0] if sheet is None else sheet]
         page.reset_dimensions()  # which the file only declares
+        rows = _rows(page, limits)  # which also counts the cells
         if has_formulas:
             file.seek(0)
             formulas = openpyxl.load_workbook(file, read_only=True, keep_links=False)[page.title]
             formulas.reset_dimensions()
             _refuse_unknown_values(page, formulas, path)
-        rows = _rows(page, limits)
     return _table(rows, header, path)
 
 
@@ -87,7 +89,9 @@ def _refuse_unknown_values(page: Any, formulas: Any, path: str) -> None:
     """Refuse formulas whose value is not stored: programs that only write do not compute it."""
     for values, texts in zip(page.iter_rows(), formulas.iter_rows(), strict=True):
         for value, text in zip(values, texts, strict=True):
-            if value.value is None and text.value is not None:
+            # A stored value that is an empty text has that type.
+            is_unknown = value.value is None and value.data_type != "str"
+            if is_unknown and text.value is not None:
                 raise DataFormatError(
                     f"the cell {text.coordinate} is a formula without a stored value: open and "
                     "save the file in a spreadsheet program",
@@ -120,7 +124,7 @@ def _check_archive(file: IO[bytes], limits: Content) -> bool:
                         is_xml and b"\0" in block
                     ):
                         raise ValueError("its XML has a document type")
-                    has_formulas |= any(word in tail + block for word in (b"<f>", b"<f "))
+                    has_formulas |= any(word in tail + block for word in _FORMULAS)
                     tail = block[-16:]
     file.seek(0)
     return has_formulas
