@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import expit
 from sklearn.base import BaseEstimator
 
 from imcc._array.array import Array, asarray, is_numpy, to_numpy
@@ -44,17 +45,20 @@ REMEDY = "use fewer rows, or a larger max_memory"
 _SHARE = 0.8
 # Fewer landmarks than this say little about the rows.
 _FEWEST_LANDMARKS = 500
+# Held-out probabilities that are kept, 80 MB.
+_MOST_KEPT = 20_000_000
 
 
 class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
     r"""Multi-label ensemble of calibrated kernel models, selected by exact leave-one-out.
 
-    ``fit(X, y)`` needs no parameters to be chosen.  It compares kernels of several widths on several
-    views of the features (raw, standardised, ranks, ...) on a part of the rows, and fits the best
-    ones to all rows.  One Cholesky factor gives a model and the exact leave-one-out scores of all
-    rows.  The scores are converted to log-odds per label, and a greedy selection finds the members
-    and weights whose mean log-odds have the lowest log loss.  Linear logistic models of words, and
-    trees that correct the mean log-odds, join where that lowers the held-out log loss clearly.
+    ``fit(X, y)`` needs no parameters to be chosen.  It compares kernels of several widths on
+    several views of the features (raw, standardised, ranks, ...) on a part of the rows, and fits
+    the best ones to all rows.  One Cholesky factor gives a model and the exact leave-one-out
+    scores of all rows.  The scores are converted to log-odds per label, and a greedy selection
+    finds the members and weights whose mean log-odds have the lowest log loss.  Linear logistic
+    models of words, and trees that correct the mean log-odds, join where that lowers the held-out
+    log loss clearly.
 
     Parameters
     ----------
@@ -79,6 +83,9 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         float32 fits; otherwise they are approximated with as many landmarks as fit, with a warning.
     max_time : float or None, default=None
         Seconds after which the search stops; the best ensemble found until then is fitted.
+    keep_held_out : bool, default=True
+        Whether to keep ``held_out_proba_``, which is saved with the model, for up to 20 million
+        entries.
     random_state : int, RandomState instance or None, default=None
         Controls the rows used for screening, landmarks and folds.
     device : str or None, default=None
@@ -101,6 +108,10 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         Metric of the held-out log-odds of the ensemble: those of each row by members that were
         fitted without it.  Slightly optimistic, since the same scores were used for calibration
         and selection.
+    held_out_proba_ : ndarray of float32, shape (n_samples, n_outputs)
+        Probabilities of each training row by members that were fitted without it (or its group);
+        NaN in rows of weight 0.  As optimistic as ``held_out_score_``.  Only with
+        ``keep_held_out``.
     scoring_ : str
         The metric that was used for selection.
     trees_ : dict of int to Trees
@@ -159,6 +170,7 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         trees: str | Sequence[int] | None = None,
         max_memory: float | None = None,
         max_time: float | None = None,
+        keep_held_out: bool = True,
         random_state: Any = None,
         device: str | None = None,
         verbose: int = 0,
@@ -169,6 +181,7 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         self.trees = trees
         self.max_memory = max_memory
         self.max_time = max_time
+        self.keep_held_out = keep_held_out
         self.random_state = random_state
         self.device = device
         self.verbose = verbose
@@ -221,18 +234,10 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
             Log-odds of each row from members that were fitted without the row (or its group); NaN
             in rows of weight 0.  Calibration and weights of the members are fitted on all rows.
         """
-        kept, n, fitted = self._fit(X, y, sample_weight, groups)
-        base = to_numpy(fitted.model.base)
-        scores = np.full((n, len(base)), np.nan)
-        scores[kept] = base
-        if fitted.held_out is not None:
-            scores[np.ix_(kept, fitted.model.varying)] = to_numpy(fitted.held_out)
-        return scores
+        return self._fit(X, y, sample_weight, groups)
 
-    def _fit(
-        self, X: Any, y: Any, sample_weight: Any, groups: Any
-    ) -> tuple[np.ndarray, int, Fitted]:
-        """Fit, and return the indices of the rows used, the number of all rows, and the result."""
+    def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> np.ndarray:
+        """Fit, and return the held-out log-odds of all rows."""
         self._check_parameters()
         refuse_stream(X, y, type(self).__name__)
         X = check_features(self, X, reset=True)
@@ -274,7 +279,11 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
             )
         self._remember_target(target)
         self._remember(fitted, plan, given)
-        return kept, given.shape[0], fitted
+        scores = _held_out(fitted, kept, given.shape[0])
+        self.__dict__.pop("held_out_proba_", None)  # of an earlier fit
+        if self.keep_held_out and scores.size <= _MOST_KEPT:
+            self.held_out_proba_ = expit(scores).astype(np.float32)
+        return scores
 
     def _check_parameters(self) -> None:
         if self.views != "auto":
@@ -354,6 +363,16 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         host = small_indices(to_numpy(X))
         with explained_memory_errors(f"scoring {X.shape[0]} rows", "score fewer rows at a time"):
             return asarray(self._model.log_odds(host), X)
+
+
+def _held_out(fitted: Fitted, kept: np.ndarray, n: int) -> np.ndarray:
+    """Return the held-out log-odds of n rows, of which some were kept."""
+    base = to_numpy(fitted.model.base)
+    scores = np.full((n, len(base)), np.nan)
+    scores[kept] = base
+    if fitted.held_out is not None:
+        scores[np.ix_(kept, fitted.model.varying)] = to_numpy(fitted.held_out)
+    return scores
 
 
 def small_indices(X: Features) -> Features:
