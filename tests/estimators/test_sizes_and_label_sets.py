@@ -21,7 +21,7 @@ from imcc.estimators import MultilabelCalibrator, TunedThresholds
         (IMCCClassifier(solver="spectral"), "approximation='nystroem'"),
         (IMCCClassifierCV(), "approximation='nystroem'"),
         (KernelRidgeBaseline(), "approximation='nystroem'"),
-        (KernelEnsembleClassifier(exact_rows=100_000), "exact_rows"),
+        (KernelEnsembleClassifier(max_memory=1e12), "max_memory"),
     ],
     ids=["fit", "spectral", "search", "kernel ridge", "ensemble"],
 )
