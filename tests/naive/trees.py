@@ -11,6 +11,6 @@ def sums_by_rows(trees, X, n_outputs):
             node = root
             while trees.left[node] != node:
                 right = float(row[trees.feature[node]]) > trees.threshold[node]
-                node = trees.right[node] if right else trees.left[node]
+                node = trees.left[node] + (1 if right else 0)
             out[i, output] += trees.value[node]
     return out

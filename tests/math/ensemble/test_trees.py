@@ -74,11 +74,11 @@ def test_rows_of_weight_zero_and_unknown_labels_do_not_count():
 def test_held_out_rows_are_scored_by_trees_of_the_other_folds():
     X, on, _ = make(300)
     groups = np.arange(300) // 3
-    part, weight = boost(X, on, np.zeros(on.shape), groups=groups).held_out()
+    part, weight = boost(X, on, np.zeros(on.shape), groups=groups).held_out(lambda: None)
     assert weight > 0.5
     # A label that nothing explains: what was fitted to a row must not help to score it.
     noise = np.random.RandomState(1).rand(300, 1) > 0.5
-    assert boost(X, noise, np.zeros(noise.shape)).held_out()[1] < 0.3
+    assert boost(X, noise, np.zeros(noise.shape)).held_out(lambda: None)[1] < 0.3
     assert np.mean((part > 0) == on) > 0.8
 
 
@@ -89,7 +89,7 @@ def test_labels_with_few_rows_are_left_as_they_are():
     found = boost(X, on, start).fit(np.arange(300))
     assert set(found.output) == {0}
     nothing = boost(X, on[:, 1:], start[:, 1:])
-    assert nothing.held_out()[1] == 0
+    assert nothing.held_out(lambda: None)[1] == 0
     assert not nothing.fit(np.arange(300)).sums(X, 1).any()
 
 
@@ -112,7 +112,7 @@ def test_same_trees_whatever_the_threads(n, monkeypatch):
 
 def test_no_trees_add_nothing():
     whole, numbers = np.zeros(0, dtype=np.int32), np.zeros(0)
-    empty = Trees(whole, numbers, whole, whole, numbers, whole, whole)
+    empty = Trees(whole, numbers, whole, numbers, whole, whole)
     np.testing.assert_array_equal(empty.sums(np.ones((3, 2)), 2), np.zeros((3, 2)))
 
 

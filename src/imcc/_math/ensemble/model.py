@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from imcc._array.array import Array, asarray, moved_record, namespace, to_numpy, zeros
+from imcc._array.array import Array, asarray, is_numpy, moved_record, namespace, to_numpy, zeros
 from imcc._array.device import block_entries
 from imcc._math.ensemble.members import make_kernel
 from imcc._math.ensemble.trees import Trees
@@ -152,10 +152,16 @@ class EnsembleModel:
     @cached_property
     def _placed_anchors(self) -> list[Any]:
         """The anchors in each space, and their squared lengths, in float64 where the model is."""
-        found = []
+        found: list[Any] = []
         for (_, kernel), space in zip(self.keys, self.spaces, strict=True):
-            rows = None if kernel == "linear" else self._placed(space.transform(self.anchors))
-            found.append(None if rows is None else (rows, squared_lengths(rows)))
+            if kernel == "linear":
+                found.append(None)
+                continue
+            rows = self._placed(space.transform(self.anchors))
+            squares = squared_lengths(rows)
+            # Products need the transpose in CSR, which that of CSC is.
+            kept = rows.tocsc() if sp.issparse(rows) and is_numpy(self.base) else rows
+            found.append((kept, squares))
         return found
 
     def __getstate__(self) -> dict[str, Any]:

@@ -347,7 +347,7 @@ class _Search:
             count * self._cost(m, _TRIES) for count, (m, _) in zip(counts[:-1], rounds, strict=True)
         ]
         last = (min(finalists, 2) * 3 + max(finalists - 2, 0)) * self._cost(self.n, 1)
-        self.clock.total = sum(work) + last
+        self.clock.total = sum(work) + last + self._tree_cost()
         ranked: list[tuple[Kernel, int]] = []
         for number, (m, keep) in enumerate(rounds):
             if ranked and self.clock.must_stop():
@@ -547,7 +547,8 @@ class _Search:
         scores[:, model.varying] = before
         seen, on = seen_by_trees(self.rows, columns, scores), to_numpy(labels.signs) > 0
         boosting = Boosting(seen, before, on, *labels[1:], self.options.seed)
-        part, weight = boosting.held_out()
+        cost = self._tree_cost() / (boosting.n_folds + 1)
+        part, weight = boosting.held_out(lambda: self.clock.worked(cost, "fitting trees"))
         added = weight * part
         host = labels._replace(signs=to_numpy(labels.signs))
         if not weight or not helps(before, before + added, host):
@@ -555,6 +556,7 @@ class _Search:
         if labels.known is not None and self.options.confirm and not self._trees_help_new_rows():
             return
         found = boosting.fit(np.arange(self.n))
+        self.clock.worked(cost, "fitting trees")
         output = model.varying[found.output].astype(np.int32)
         trees = replace(found, value=weight * found.value, output=output)
         fitted.model = replace(model, trees=trees, tree_columns=columns)
@@ -585,6 +587,12 @@ class _Search:
         columns = self.rows.nnz / self.n if sp.issparse(self.rows) else self.rows.shape[1]
         q = self.labels.signs.shape[1]
         return 2e-9 * m**2 * columns + tries * (4e-12 * m**3 + 4e-7 * m * q + 5e-3)
+
+    def _tree_cost(self) -> float:
+        """Return about how long trees take, as :meth:`_cost` does for kernels."""
+        if self.options.tree_columns is None:
+            return 0.0
+        return 3.0 * self.labels.signs.shape[1] * (0.02 + 3e-5 * self.n)
 
 
 def climb(value: Callable[[int], float], start: int, count: int, most: int) -> int:

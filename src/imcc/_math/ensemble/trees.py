@@ -20,7 +20,7 @@ scored without LightGBM.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,24 +28,25 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.model_selection import GroupKFold, KFold
 
-from imcc._utils.progress import report_progress
 from imcc._utils.validation import Features
 
 #: Rows from which on trees are tried by default.
 MANY_ROWS = 8000
 #: Trees per label, and leaves and depth of a tree.  Chosen on parts of training rows: larger trees,
 #: and more of them, are worse when they start at good log-odds.
-N_TREES, N_LEAVES, MAX_DEPTH = 100, 8, 5
+N_TREES, N_LEAVES, MAX_DEPTH = 60, 8, 5
 # Least number of rows in a leaf, what each tree is multiplied by, and what is added to the sum of
 # second derivatives of a leaf.
-_MIN_LEAF, _RATE, _PENALTY = 10, 0.05, 1.0
+_MIN_LEAF, _RATE, _PENALTY = 10, 0.08, 1.0
 # Labels that fewer rows have, or lack, are left as they are.
 _MIN_SUPPORT = 10
 # Folds of the held-out trees, and their number for many rows.
-_N_FOLDS, _FEW_FOLDS = 5, 3
+_N_FOLDS, _FEW_FOLDS = 5, 2
 _WEIGHTS = np.linspace(0.0, 1.0, 11)
-# Entries of rows, or of rows and trees, that are worked on at a time.
-_ENTRIES = 2**22
+# Entries of rows, or of rows and trees, that are worked on at a time; they stay in the cache.
+_ENTRIES = 2**18
+# Where a leaf is: no value in single precision is greater.
+_EVERYTHING = float(np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,9 @@ class Trees:
     feature : ndarray of int32, shape (n_nodes,)
         What each node looks at; 0 for leaves.
     threshold : ndarray of float64, shape (n_nodes,)
-        Rows with a greater value go to the right.
-    left, right : ndarray of int32, shape (n_nodes,)
-        The children; a leaf is its own child.
+        Rows with a greater value go to the right; no row does in a leaf.
+    left : ndarray of int32, shape (n_nodes,)
+        The left child; the right one comes after it.  A leaf is its own child.
     value : ndarray of float64, shape (n_nodes,)
         What a leaf adds.
     root, output : ndarray of int32, shape (n_trees,)
@@ -69,7 +70,6 @@ class Trees:
     feature: np.ndarray
     threshold: np.ndarray
     left: np.ndarray
-    right: np.ndarray
     value: np.ndarray
     root: np.ndarray
     output: np.ndarray
@@ -86,17 +86,21 @@ class Trees:
         if not len(self.root):
             return out
         used, feature = np.unique(self.feature, return_inverse=True)
+        feature = feature.astype(np.int32)
         belongs = self.output[:, None] == np.arange(n_outputs)
         step = max(1, _ENTRIES // max(len(used), len(self.root)))
         for start in range(0, X.shape[0], step):
             block = X[start : start + step][:, used]
             seen = block.toarray() if sp.issparse(block) else block
-            rows = np.arange(seen.shape[0])[:, None]
+            values = np.ravel(seen)
+            before = np.arange(seen.shape[0], dtype=np.int32)[:, None] * np.int32(len(used))
             node = np.tile(self.root, (seen.shape[0], 1))
             for _ in range(MAX_DEPTH):
-                right = seen[rows, feature[node]] > self.threshold[node]
-                node = np.where(right, self.right[node], self.left[node])
-            out[start : start + step] = self.value[node] @ belongs
+                # np.take is several times faster than an index.
+                at = np.take(feature, node) + before
+                right = np.take(values, at) > np.take(self.threshold, node)
+                node = np.take(self.left, node) + right
+            out[start : start + step] = np.take(self.value, node) @ belongs
         return out
 
 
@@ -125,13 +129,18 @@ class Boosting:
     groups: np.ndarray | None
     seed: int
 
-    def held_out(self) -> tuple[np.ndarray, float]:
+    @property
+    def n_folds(self) -> int:
+        """Number of folds of the held-out trees."""
+        return _N_FOLDS if len(self.on) < MANY_ROWS else _FEW_FOLDS
+
+    def held_out(self, after_fold: Callable[[], None]) -> tuple[np.ndarray, float]:
         """Return what trees of the other folds add, and the weight with the lowest log loss.
 
         If trees do not help in the first fold, the other folds are skipped and the weight is 0.
         """
         n, part = len(self.on), np.zeros_like(self.start)
-        n_folds = _N_FOLDS if n < MANY_ROWS else _FEW_FOLDS
+        n_folds = self.n_folds
         n_groups = n if self.groups is None else len(np.unique(self.groups))
         if not self._labels() or n_groups < 2 * n_folds:
             return part, 0.0
@@ -142,7 +151,7 @@ class Boosting:
             part[test] = self.fit(train).sums(self.seen[test], part.shape[1])
             if number == 0 and self._best_weight(part, test) == 0:
                 return np.zeros(self.start.shape), 0.0
-            report_progress(number + 1, n_folds)
+            after_fold()
         return part, self._best_weight(part, np.arange(n))
 
     def fit(self, rows: np.ndarray) -> Trees:
@@ -179,8 +188,8 @@ class Boosting:
                 roots.append(len(nodes))
                 outputs.append(j)
                 nodes.extend(_flat(tree["tree_structure"], len(nodes)))
-        columns = list(zip(*nodes, strict=True)) if nodes else [()] * 5
-        kinds = (np.int32, np.float64, np.int32, np.int32, np.float64)
+        columns = list(zip(*nodes, strict=True)) if nodes else [()] * 4
+        kinds = (np.int32, np.float64, np.int32, np.float64)
         arrays = [np.array(x, dtype=kind) for x, kind in zip(columns, kinds, strict=True)]
         arrays += [np.array(x, dtype=np.int32) for x in (roots, outputs)]
         return Trees(*arrays)
@@ -220,12 +229,12 @@ def _lightgbm() -> Any:
 
 
 def _flat(tree: dict[str, Any], first: int) -> Iterator[tuple[Any, ...]]:
-    """Yield feature, threshold, children and value of each node, parents before their children."""
+    """Yield feature, threshold, left child and value of each node, children beside each other."""
     waiting, after = [tree], first + 1
     for place, node in enumerate(waiting, start=first):
         if "leaf_value" in node and "left_child" not in node:
-            yield 0, 0.0, place, place, node["leaf_value"]
+            yield 0, _EVERYTHING, place, node["leaf_value"]
             continue
         waiting += [node["left_child"], node["right_child"]]
-        yield node["split_feature"], node["threshold"], after, after + 1, 0.0
+        yield node["split_feature"], node["threshold"], after, 0.0
         after += 2
