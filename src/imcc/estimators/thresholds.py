@@ -20,7 +20,7 @@ from imcc._utils.validation import (
     check_probability_thresholds,
 )
 from imcc._utils.wrappers import layers
-from imcc.estimators.base import ScoringClassifierMixin
+from imcc.estimators.base import HeldOutMixin, ScoringClassifierMixin
 from imcc.estimators.cross_fit import (
     DEFAULT_THRESHOLDS,
     CrossFitMixin,
@@ -34,7 +34,7 @@ def _has_probabilities(tuned: TunedThresholds) -> bool:
     return hasattr(getattr(tuned, "estimator_", tuned.estimator), "predict_proba")
 
 
-class TunedThresholds(CrossFitMixin, ScoringClassifierMixin, BaseEstimator):
+class TunedThresholds(CrossFitMixin, HeldOutMixin, ScoringClassifierMixin, BaseEstimator):
     """Classifier with one threshold per label, selected by cross-validation.
 
     The classifier is fitted on all rows.  The thresholds are selected on scores of held-out rows,

@@ -33,7 +33,7 @@ from imcc.estimators import (
     KernelEnsembleClassifier,
     TunedThresholds,
 )
-from imcc.estimators.base import FitScoreMixin
+from imcc.estimators.base import FitScoreMixin, HeldOutMixin
 from imcc.tables._balance import WEIGHTS, blocks_of
 from imcc.tables._columns import as_table
 from imcc.tables._encoder import TableEncoder
@@ -56,7 +56,7 @@ def _has(method: str) -> Any:
     return check
 
 
-class TableClassifier(FitScoreMixin, BaseEstimator):
+class TableClassifier(HeldOutMixin, FitScoreMixin, BaseEstimator):
     """Multi-label classifier for tables with numbers, categories, text, dates and missing values.
 
     It is a pipeline of :class:`TableEncoder`, which infers the types of the columns and converts
@@ -215,7 +215,9 @@ class TableClassifier(FitScoreMixin, BaseEstimator):
             raise InvalidArgumentError(
                 "groups", f"must be {table.num_rows} values, one per row, got shape {groups.shape}"
             )
+        self._used = None
         if weights is not None and len(kept) < table.num_rows:
+            self._used = kept, table.num_rows
             table, Y = table.take(kept), Y[kept]
             weights, groups = weights[kept], None if groups is None else groups[kept]
         try:
