@@ -29,6 +29,7 @@ from imcc.inspection._figures import (
     draw_members,
     draw_threshold_curves,
 )
+from imcc.inspection._label_issues import find_label_issues
 from imcc.inspection._rows import explain_row, nearest_rows
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "explain",
     "explain_columns",
     "explain_row",
+    "find_label_issues",
     "inspect_model",
     "nearest_rows",
     "probabilities_before_calibration",

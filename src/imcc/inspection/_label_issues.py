@@ -1,0 +1,250 @@
+r"""Labels that look wrong: entries whose held-out probability contradicts the given label.
+
+For one label, let p be the held-out probability of a row.  As in confident learning (Northcutt,
+Jiang and Chuang 2021), the mean of p over the rows that have the label, and of 1 - p over those
+that lack it, are how sure the model usually is of either.  An entry is suspect if the model is at
+least that sure of the opposite of what is given, and surer of it than of what is given.
+
+Suspect entries are ranked by the estimated probability that they are wrong.  With the rates
+
+    r0 = P(given 1 | true 0),    r1 = P(given 0 | true 1)
+
+at which the label was added or forgotten, it is by Bayes' rule ::
+
+    given 1:   (1 - p) r0 / ((1 - p) r0 + p (1 - r1))
+    given 0:   p r1 / (p r1 + (1 - p) (1 - r0))
+
+The rates are the shares of contradictions where the model is surest: r0 among the tenth of the rows
+with the lowest p, r1 among those with the highest p, a tenth as many as have the label.  There
+are hard rows among these too, so that the rates are too high rather than too low; what matters is
+which of the two is higher.  The model has learned from labels that are wrong themselves, so that p
+is never below r0, where the score is about one half: cautious, and a good order.  If labels were only ever forgotten, a row that has a label against all
+odds is rarely wrong, although its probability is as low as it gets.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from imcc._utils.errors import InvalidArgumentError
+from imcc._utils.text import escaped_formula
+from imcc._utils.validation import check_number, encode_target
+from imcc._utils.wrappers import first_with
+from imcc.inspection._results import Result, check_names, names_of_labels
+
+# Share of the rows where the model is surest, and their least numbers.
+_SUREST, _FEWEST_WITHOUT, _FEWEST_WITH = 0.1, 30, 10
+# Where half of the surest rows contradict, the model knows nothing about the label.
+_HIGHEST_RATE = 0.45
+
+
+@dataclass(frozen=True, repr=False)
+class LabelIssues(Result):
+    """Entries of a label matrix that look wrong, the most suspicious first.
+
+    Attributes
+    ----------
+    rows : ndarray of int, shape (n_issues,)
+        Index of the row.
+    label_indices : ndarray of int, shape (n_issues,)
+        Index of the label.
+    labels : tuple of str
+        Name of the label.
+    given : ndarray of int, shape (n_issues,)
+        The given label, 0 or 1.
+    probabilities : ndarray of shape (n_issues,)
+        Held-out probability that the row has the label.
+    scores : ndarray of shape (n_issues,)
+        Estimated probability that the given label is wrong.
+    n_entries : int
+        Number of entries with a known label and a probability.
+    """
+
+    rows: np.ndarray
+    label_indices: np.ndarray
+    labels: tuple[str, ...]
+    given: np.ndarray
+    probabilities: np.ndarray
+    scores: np.ndarray
+    n_entries: int
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def _title(self) -> str:
+        return f"LabelIssues: {len(self):,} of {self.n_entries:,} labels look wrong"
+
+    def _table(self) -> dict[str, list[Any]]:
+        return {
+            "row": self.rows.tolist(),
+            "label": list(self.labels),
+            "given": self.given.tolist(),
+            "probability": self.probabilities.tolist(),
+            "score": self.scores.tolist(),
+        }
+
+    def to_csv(self) -> str:
+        """Return the entries as CSV, with the columns row, label, given, probability and score.
+
+        A label that a spreadsheet would take for a formula is preceded by an apostrophe.
+        """
+        table, text = self._table(), io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(table)
+        for row, label, given, probability, score in zip(*table.values(), strict=True):
+            name = escaped_formula(label)
+            writer.writerow([row, name, given, f"{probability:.4f}", f"{score:.4f}"])
+        return text.getvalue()
+
+
+def find_label_issues(
+    held_out: Any,
+    y: Any = None,
+    *,
+    min_score: float = 0.4,
+    label_names: Sequence[str] | None = None,
+) -> LabelIssues:
+    """Find labels that look wrong, because held-out probabilities contradict them.
+
+    Parameters
+    ----------
+    held_out : array-like of shape (n_samples, n_labels), or fitted classifier
+        Probability of each label for each row by a model that was not trained on the row, NaN where
+        there is none; or a model that keeps them as ``held_out_proba_``, as
+        :class:`imcc.KernelEnsembleClassifier`, :class:`imcc.TableClassifier` and
+        :class:`imcc.estimators.MultilabelCalibrator` do.
+    y : array-like of shape (n_samples, n_labels), default=None
+        The given labels, coded {0, 1}, {-1, +1} or boolean, or a set of labels per row.  NaN is an
+        unknown label, which cannot be wrong.  By default the training labels, if the model keeps
+        them.
+    min_score : float, default=0.4
+        Minimum of the estimated probability that a label is wrong, between 0 and 1; 0 lists all
+        suspect entries.  The estimate is cautious: a label that the model would never expect has
+        about one half.
+    label_names : sequence of str, default=None
+        Names of the labels; by default those of ``y`` or of the model.
+
+    Returns
+    -------
+    LabelIssues
+        ``rows``, ``labels``, ``given``, ``probabilities`` and ``scores``, the most suspicious
+        first; ``to_frame()`` and ``to_csv()``.
+
+    See Also
+    --------
+    model_page : Shows the list with the rows.
+
+    Notes
+    -----
+    For each label, the model is usually as sure of it as the mean probability of the rows that have
+    it, and as sure of its absence as the mean of one minus the probability of the others.  An entry
+    is suspect if the model is at least that sure of the opposite of what is given [1]_, and more
+    than half sure.  The score is Bayes' rule with the rates at which the label is contradicted where
+    the model is surest, a tenth of the rows with and without it.
+
+    References
+    ----------
+    .. [1] C. G. Northcutt, L. Jiang, I. L. Chuang. "Confident learning: estimating uncertainty in
+       dataset labels." Journal of Artificial Intelligence Research 70, 2021.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from imcc.inspection import find_label_issues
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.random((300, 2)) < 0.5
+    >>> chances = np.where(truth, 0.9, 0.1)
+    >>> given = truth.astype(int)
+    >>> given[7, 1] = 1 - given[7, 1]
+    >>> issues = find_label_issues(chances, given, label_names=["cat", "dog"], min_score=0)
+    >>> [(int(row), label) for row, label in zip(issues.rows, issues.labels)]
+    [(7, 'dog')]
+    """
+    check_number("min_score", min_score, at_least=0)
+    model = None if isinstance(held_out, (list, np.ndarray)) else held_out
+    if hasattr(model, "fit"):
+        keeps = first_with(model, "held_out_proba_")
+        if keeps is None:
+            raise InvalidArgumentError(
+                "held_out",
+                f"{type(model).__name__} keeps no held-out probabilities: pass those of "
+                "cross_val_predict, or wrap the classifier in a MultilabelCalibrator",
+            )
+        chances = np.asarray(keeps.held_out_proba_, dtype=np.float64)
+        if y is None:
+            y = np.where(keeps.held_out_labels_ < 0, np.nan, keeps.held_out_labels_)
+    else:
+        model, chances = None, np.asarray(held_out, dtype=np.float64)
+    if y is None:
+        raise InvalidArgumentError("y", "is needed with probabilities: the given labels")
+    signs, own_names = given_labels(y, len(chances))
+    if chances.shape != signs.shape:
+        raise InvalidArgumentError(
+            "held_out",
+            f"must have the shape of the labels, {signs.shape}, got {chances.shape}",
+        )
+    if np.nanmin(chances, initial=0.0) < 0 or np.nanmax(chances, initial=1.0) > 1:
+        raise InvalidArgumentError("held_out", "must be probabilities between 0 and 1")
+    count = signs.shape[1]
+    if label_names is not None or own_names is None:
+        names = names_of_labels(model, count, label_names)
+    else:
+        names = check_names("label_names", "label", count, list(own_names))
+    scores = issue_scores(signs, chances)
+    rows, labels = np.nonzero(scores >= max(min_score, np.nextafter(0.0, 1.0)))
+    order = np.argsort(-scores[rows, labels], kind="stable")
+    rows, labels = rows[order], labels[order]
+    return LabelIssues(
+        rows=rows,
+        label_indices=labels,
+        labels=tuple(names[j] for j in labels),
+        given=(signs[rows, labels] > 0).astype(np.int64),
+        probabilities=chances[rows, labels],
+        scores=scores[rows, labels],
+        n_entries=int(((signs != 0) & ~np.isnan(chances)).sum()),
+    )
+
+
+def given_labels(y: Any, n_rows: int) -> tuple[np.ndarray, Any]:
+    """Return labels as +1, -1 and 0 where unknown, and their names if they have any."""
+    target = encode_target(y, n_rows, "find_label_issues", unknown=True)
+    return np.sign(target.signs).astype(np.int64), target.label_names
+
+
+def issue_scores(signs: np.ndarray, chances: np.ndarray) -> np.ndarray:
+    """Return the estimated probability that each label is wrong; 0 for those not suspect.
+
+    The formulas are in the docstring of this module.
+
+    Parameters
+    ----------
+    signs : ndarray of shape (n_samples, n_labels)
+        +1 and -1; 0 where unknown.
+    chances : ndarray of shape (n_samples, n_labels)
+        Held-out probabilities, NaN where there are none.
+    """
+    scores = np.zeros(chances.shape)
+    for j in range(chances.shape[1]):
+        known = np.flatnonzero((signs[:, j] != 0) & ~np.isnan(chances[:, j]))
+        on, p = signs[known, j] > 0, chances[known, j]
+        if on.all() or not on.any():
+            continue  # of a label that is always the same, nothing was learned
+        usual, usual_absent = p[on].mean(), 1 - p[~on].mean()
+        opposite = np.where(on, 1 - p, p)
+        limit = np.where(on, usual_absent, usual) - 1e-9  # a mean of equal numbers is rounded
+        suspect = (opposite >= limit) & (opposite > 0.5)
+        order = np.argsort(p, kind="stable")
+        lowest = order[: max(_FEWEST_WITHOUT, int(_SUREST * len(p)))]
+        highest = order[-max(_FEWEST_WITH, int(_SUREST * on.sum())) :]
+        r0 = min((on[lowest].sum() + 0.5) / (len(lowest) + 1), _HIGHEST_RATE)
+        r1 = min(((~on[highest]).sum() + 0.5) / (len(highest) + 1), _HIGHEST_RATE)
+        added = (1 - p) * r0 / ((1 - p) * r0 + p * (1 - r1))
+        forgotten = p * r1 / (p * r1 + (1 - p) * (1 - r0))
+        scores[known, j] = np.where(suspect, np.where(on, added, forgotten), 0.0)
+    return scores
