@@ -198,23 +198,11 @@ class ScoringClassifierMixin(FitScoreMixin):
         tags.classifier_tags.multi_label = True
         return tags
 
-    def _keep_held_out(self, log_odds: Any, target: Target, keep: bool) -> None:
-        """Keep held-out probabilities and their labels, if wanted and not too many."""
-        for name in ("held_out_proba_", "held_out_labels_"):
-            self.__dict__.pop(name, None)  # of an earlier fit
-        if keep and log_odds.size <= _MOST_KEPT:
-            labels = (target.signs > 0).astype(np.int8)
-            labels = labels if target.known is None else np.where(target.known, labels, np.int8(-1))
-            self.held_out_proba_ = spread(sigmoid(log_odds).astype(np.float32), self._used)
-            self.held_out_labels_ = spread(labels, self._used)
-
     def _remember_target(self, target: Target) -> None:
         self.target_kind_ = target.kind
         self.classes_ = target.classes
         self.label_names_ = target.label_names
 
-    # The rows of positive weight, of how many; None if these are all, or if none were removed.
-    _used: tuple[np.ndarray, int] | None = None
     # Defined by subclasses.
     target_kind_: str
     classes_: np.ndarray
@@ -287,6 +275,19 @@ class LogOddsClassifierMixin(ScoringClassifierMixin):
         if thresholds is None and self.target_kind_ == "binary":
             thresholds = np.nextafter(0.0, 1.0)  # at 1/2 the first class is predicted
         return super().predict(X, thresholds)
+
+    # The rows of positive weight, of how many; None if none were removed.
+    _used: tuple[np.ndarray, int] | None = None
+
+    def _keep_held_out(self, log_odds: Any, target: Target, keep: bool) -> None:
+        """Keep held-out probabilities and their labels, if wanted and not too many."""
+        for name in ("held_out_proba_", "held_out_labels_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
+        if keep and log_odds.size <= _MOST_KEPT:
+            labels = (target.signs > 0).astype(np.int8)
+            labels = labels if target.known is None else np.where(target.known, labels, np.int8(-1))
+            self.held_out_proba_ = spread(sigmoid(log_odds).astype(np.float32), self._used)
+            self.held_out_labels_ = spread(labels, self._used)
 
 
 def spread(values: np.ndarray, used: tuple[np.ndarray, int] | None) -> np.ndarray:

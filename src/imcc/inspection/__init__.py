@@ -1,6 +1,7 @@
 """Inspection of fitted models: virtual examples, explanations and diagnostics.
 
-:func:`inspect_model` returns the clusters with their soft labels, the label correlations that they
+:func:`model_page` writes a page about a model, and :func:`find_label_issues` lists labels that look
+wrong.  :func:`inspect_model` returns the clusters with their soft labels, the label correlations that they
 represent.  :func:`explain` decomposes a score into contributions that add up to it;
 :func:`explain_columns` does so by the columns of a table, for any model, :func:`nearest_rows` finds
 similar training rows, and :func:`explain_row` does both.  :func:`diagnose` evaluates scores on
@@ -30,6 +31,7 @@ from imcc.inspection._figures import (
     draw_threshold_curves,
 )
 from imcc.inspection._label_issues import find_label_issues
+from imcc.inspection._page import model_page
 from imcc.inspection._rows import explain_row, nearest_rows
 
 __all__ = [
@@ -49,6 +51,7 @@ __all__ = [
     "explain_row",
     "find_label_issues",
     "inspect_model",
+    "model_page",
     "nearest_rows",
     "probabilities_before_calibration",
     "score_probabilities",

@@ -15,11 +15,12 @@ at which the label was added or forgotten, it is by Bayes' rule ::
     given 0:   p r1 / (p r1 + (1 - p) (1 - r0))
 
 The rates are the shares of contradictions where the model is surest: r0 among the tenth of the rows
-with the lowest p, r1 among those with the highest p, a tenth as many as have the label.  There
-are hard rows among these too, so that the rates are too high rather than too low; what matters is
-which of the two is higher.  The model has learned from labels that are wrong themselves, so that p
-is never below r0, where the score is about one half: cautious, and a good order.  If labels were only ever forgotten, a row that has a label against all
-odds is rarely wrong, although its probability is as low as it gets.
+with the lowest p, r1 among those with the highest p, a tenth as many as have the label; the
+geometric means over all labels, since few rows tell those of one.  There are hard rows among these
+too, so that the rates are too high rather than too low; what matters is which of the two is higher.
+If labels were only ever forgotten, a row that has a label against all odds is rarely wrong,
+although its probability is as low as it gets.  The model has learned from labels that are wrong
+themselves, so that p is never below r0, where the score is about one half: it is cautious.
 """
 
 from __future__ import annotations
@@ -89,12 +90,22 @@ class LabelIssues(Result):
             "score": self.scores.tolist(),
         }
 
-    def to_csv(self) -> str:
+    def to_csv(self, row_names: Sequence[object] | None = None) -> str:
         """Return the entries as CSV, with the columns row, label, given, probability and score.
 
-        A label that a spreadsheet would take for a formula is preceded by an apostrophe.
+        Parameters
+        ----------
+        row_names : sequence, default=None
+            Identifiers of all rows, instead of their indices.
+
+        Returns
+        -------
+        str
+            Text that a spreadsheet would take for a formula is preceded by an apostrophe.
         """
         table, text = self._table(), io.StringIO()
+        if row_names is not None:
+            table["row"] = [escaped_formula(str(row_names[i])) for i in table["row"]]
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(table)
         for row, label, given, probability, score in zip(*table.values(), strict=True):
@@ -145,8 +156,8 @@ def find_label_issues(
     For each label, the model is usually as sure of it as the mean probability of the rows that have
     it, and as sure of its absence as the mean of one minus the probability of the others.  An entry
     is suspect if the model is at least that sure of the opposite of what is given [1]_, and more
-    than half sure.  The score is Bayes' rule with the rates at which the label is contradicted where
-    the model is surest, a tenth of the rows with and without it.
+    than half sure.  The score is Bayes' rule with the rates at which labels are contradicted where
+    the model is surest, a tenth of the rows with and without each label; means over all labels.
 
     References
     ----------
@@ -229,22 +240,33 @@ def issue_scores(signs: np.ndarray, chances: np.ndarray) -> np.ndarray:
     chances : ndarray of shape (n_samples, n_labels)
         Held-out probabilities, NaN where there are none.
     """
+    on, known = signs > 0, (signs != 0) & ~np.isnan(chances)
     scores = np.zeros(chances.shape)
-    for j in range(chances.shape[1]):
-        known = np.flatnonzero((signs[:, j] != 0) & ~np.isnan(chances[:, j]))
-        on, p = signs[known, j] > 0, chances[known, j]
-        if on.all() or not on.any():
-            continue  # of a label that is always the same, nothing was learned
-        usual, usual_absent = p[on].mean(), 1 - p[~on].mean()
-        opposite = np.where(on, 1 - p, p)
-        limit = np.where(on, usual_absent, usual) - 1e-9  # a mean of equal numbers is rounded
-        suspect = (opposite >= limit) & (opposite > 0.5)
-        order = np.argsort(p, kind="stable")
-        lowest = order[: max(_FEWEST_WITHOUT, int(_SUREST * len(p)))]
-        highest = order[-max(_FEWEST_WITH, int(_SUREST * on.sum())) :]
-        r0 = min((on[lowest].sum() + 0.5) / (len(lowest) + 1), _HIGHEST_RATE)
-        r1 = min(((~on[highest]).sum() + 0.5) / (len(highest) + 1), _HIGHEST_RATE)
+    # Of a label that is always the same, nothing was learned.
+    varying = [j for j in range(chances.shape[1]) if len(np.unique(on[known[:, j], j])) == 2]
+    if not varying:
+        return scores
+    each = [_rates(on[known[:, j], j], chances[known[:, j], j]) for j in varying]
+    # Few rows tell the rates of one label, and those of all labels gave better lists.
+    r0, r1 = np.exp(np.log(each).mean(axis=0))
+    for j in varying:
+        rows = np.flatnonzero(known[:, j])
+        has, p = on[rows, j], chances[rows, j]
+        opposite = np.where(has, 1 - p, p)
+        limit = np.where(has, 1 - p[~has].mean(), p[has].mean())
+        # A mean of equal numbers is rounded.
+        suspect = (opposite >= limit - 1e-9) & (opposite > 0.5)
         added = (1 - p) * r0 / ((1 - p) * r0 + p * (1 - r1))
         forgotten = p * r1 / (p * r1 + (1 - p) * (1 - r0))
-        scores[known, j] = np.where(suspect, np.where(on, added, forgotten), 0.0)
+        scores[rows, j] = np.where(suspect, np.where(has, added, forgotten), 0.0)
     return scores
+
+
+def _rates(on: np.ndarray, p: np.ndarray) -> tuple[float, float]:
+    """Return the shares of contradictions where the model is surest, r0 and r1."""
+    order = np.argsort(p, kind="stable")
+    lowest = order[: max(_FEWEST_WITHOUT, int(_SUREST * len(p)))]
+    highest = order[-max(_FEWEST_WITH, int(_SUREST * on.sum())) :]
+    r0 = (on[lowest].sum() + 0.5) / (len(lowest) + 1)
+    r1 = ((~on[highest]).sum() + 0.5) / (len(highest) + 1)
+    return min(r0, _HIGHEST_RATE), min(r1, _HIGHEST_RATE)
