@@ -1,8 +1,8 @@
 """Inspection of fitted models: virtual examples, explanations and diagnostics.
 
 :func:`model_page` writes a page about a model, and :func:`find_label_issues` lists labels that look
-wrong.  :func:`inspect_model` returns the clusters with their soft labels, the label correlations that they
-represent.  :func:`explain` decomposes a score into contributions that add up to it;
+wrong.  :func:`inspect_model` returns the clusters with their soft labels, the label correlations
+that they represent.  :func:`explain` decomposes a score into contributions that add up to it;
 :func:`explain_columns` does so by the columns of a table, for any model, :func:`nearest_rows` finds
 similar training rows, and :func:`explain_row` does both.  :func:`diagnose` evaluates scores on
 held-out rows per label, :func:`threshold_curve` computes precision, recall and F1 as functions of
