@@ -8,7 +8,7 @@ import pytest
 from imcc import IMCCClassifier, KernelEnsembleClassifier
 from imcc._utils.errors import InvalidArgumentError
 from imcc.estimators import TunedThresholds
-from imcc.inspection import find_label_issues
+from imcc.inspection import find_label_issues, model_page
 
 
 def make(kind, n=2000, rate=0.05, seed=0):
@@ -73,6 +73,33 @@ def test_of_a_model(tmp_path):
     assert 5 in found.rows[found.label_indices == 0]
     np.testing.assert_array_equal(found.scores, find_label_issues(model, Y).scores)
     assert found.n_entries == 399
+    # The columns of a frame are found by their names.
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(Y, columns=["a", "b"])
+    model.fit(X, frame)
+    turned = find_label_issues(model, frame[["b", "a"]])
+    assert turned.labels == find_label_issues(model).labels
+    np.testing.assert_array_equal(turned.rows, found.rows)
+    with pytest.raises(InvalidArgumentError, match="y"):
+        find_label_issues(model, frame.rename(columns={"a": "z"}))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("held_out_proba_", np.full((40, 2), 2.0)),
+        ("held_out_proba_", np.full((1, 2), 0.5)),
+        ("held_out_labels_", np.full((40, 2), 3, dtype=np.int8)),
+        ("held_out_labels_", np.full((1, 2), 1, dtype=np.int8)),
+    ],
+)
+def test_a_changed_model(name, value):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    model = KernelEnsembleClassifier(views=("raw",), random_state=0).fit(X, X > 0)
+    setattr(model, name, value)
+    for show in (find_label_issues, model_page):
+        with pytest.raises(InvalidArgumentError, match="model"):
+            show(model)
 
 
 def test_as_text_and_csv():

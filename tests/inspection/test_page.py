@@ -135,6 +135,21 @@ def test_names_and_orders_of_labels(data):
         model_page(model, X[:90], frame[:90].rename(columns={"a": "z"}))
 
 
+def test_labels_of_a_table():
+    pandas = pytest.importorskip("pandas")
+    notes = ["red apple pie", "green apple tree", "red car", "old blue car"]
+    tags = ["red|fruit", "fruit", "red|car", "car"]
+    table = pandas.DataFrame({"note": notes * 10, "price": np.arange(40.0), "tags": tags * 10})
+    model = TableClassifier(IMCCClassifier(4, random_state=0), kinds={"note": "text"})
+    model.fit(table, "tags")
+    pages = [
+        content(model_page(model, table, y, n_explained=0))
+        for y in ("tags", table["tags"], [text.split("|") for text in table["tags"]])
+    ]
+    assert [label["support"] for label in pages[0]["labels"]] == [20, 20, 20]
+    assert pages[0] == pages[1] == pages[2]
+
+
 def test_costs(data, ensemble):
     costs = {"label1": (2.0, 5.0)}
     found = content(model_page(ensemble, costs=costs))

@@ -35,9 +35,9 @@ import numpy as np
 
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.text import escaped_formula
-from imcc._utils.validation import check_number, encode_target
+from imcc._utils.validation import binarize_sets, check_number, encode_target, label_sets
 from imcc._utils.wrappers import first_with
-from imcc.inspection._results import Result, check_names, names_of_labels
+from imcc.inspection._results import Result, names_of_labels
 
 # Share of the rows where the model is surest, and their least numbers.
 _SUREST, _FEWEST_WITHOUT, _FEWEST_WITH = 0.1, 30, 10
@@ -187,14 +187,13 @@ def find_label_issues(
                 f"{type(model).__name__} keeps no held-out probabilities: pass those of "
                 "cross_val_predict, or wrap the classifier in a MultilabelCalibrator",
             )
-        chances = np.asarray(keeps.held_out_proba_, dtype=np.float64)
-        if y is None:
-            y = np.where(keeps.held_out_labels_ < 0, np.nan, keeps.held_out_labels_)
+        chances, given = kept_probabilities(keeps)
+        y = given if y is None else y
     else:
         model, chances = None, np.asarray(held_out, dtype=np.float64)
     if y is None:
         raise InvalidArgumentError("y", "is needed with probabilities: the given labels")
-    signs, own_names = given_labels(y, len(chances))
+    signs, names = signs_and_names(model, y, len(chances), label_names)
     if chances.shape != signs.shape:
         raise InvalidArgumentError(
             "held_out",
@@ -202,12 +201,7 @@ def find_label_issues(
         )
     if np.nanmin(chances, initial=0.0) < 0 or np.nanmax(chances, initial=1.0) > 1:
         raise InvalidArgumentError("held_out", "must be probabilities between 0 and 1")
-    count = signs.shape[1]
-    if label_names is not None or own_names is None:
-        names = names_of_labels(model, count, label_names)
-    else:
-        names = check_names("label_names", "label", count, list(own_names))
-    scores = issue_scores(signs, chances)
+    scores = _issue_scores(signs, chances)
     rows, labels = np.nonzero(scores >= max(min_score, np.nextafter(0.0, 1.0)))
     order = np.argsort(-scores[rows, labels], kind="stable")
     rows, labels = rows[order], labels[order]
@@ -222,13 +216,49 @@ def find_label_issues(
     )
 
 
-def given_labels(y: Any, n_rows: int) -> tuple[np.ndarray, Any]:
-    """Return labels as +1, -1 and 0 where unknown, and their names if they have any."""
+def kept_probabilities(model: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the held-out probabilities that a model keeps, and their labels, NaN if unknown."""
+    chances, labels = np.asarray(model.held_out_proba_), np.asarray(model.held_out_labels_)
+    # A file can contain anything.
+    if (
+        chances.ndim != 2
+        or chances.dtype.kind != "f"
+        or labels.shape != chances.shape
+        or labels.dtype != np.int8
+        or not np.isin(labels, (-1, 0, 1)).all()
+        or not (np.isnan(chances) | ((chances >= 0) & (chances <= 1))).all()
+    ):
+        raise InvalidArgumentError(
+            "model", "has invalid held-out probabilities or labels: it was changed after its fit"
+        )
+    return chances.astype(np.float64), np.where(labels < 0, np.nan, labels)
+
+
+def signs_and_names(
+    model: Any, y: Any, n_rows: int, label_names: Sequence[str] | None
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Return labels as +1, -1 and 0 where unknown, in the order of a model's labels, and names."""
+    holder = first_with(model, "label_names_")
+    known = label_names if holder is None else holder.label_names_
+    if (sets := label_sets(y)) is not None and known is not None:
+        signs = 2.0 * binarize_sets(sets, np.asarray(known, dtype=object))[0] - 1
+        return signs, names_of_labels(model, signs.shape[1], label_names)
     target = encode_target(y, n_rows, "find_label_issues", unknown=True)
-    return np.sign(target.signs).astype(np.int64), target.label_names
+    if target.kind == "multiclass":
+        raise InvalidArgumentError("y", "must be labels or two classes, got more classes")
+    signs = np.sign(target.signs).astype(np.float64)
+    own = None if target.label_names is None else [str(name) for name in target.label_names]
+    if own is not None and holder is not None and holder.label_names_ is not None:
+        kept = [str(name) for name in holder.label_names_]
+        if sorted(own) != sorted(kept):
+            raise InvalidArgumentError("y", f"has other labels than the model: {own[:5]}")
+        signs, own = signs[:, [own.index(name) for name in kept]], kept
+    return signs, names_of_labels(
+        model, signs.shape[1], own if label_names is None else label_names
+    )
 
 
-def issue_scores(signs: np.ndarray, chances: np.ndarray) -> np.ndarray:
+def _issue_scores(signs: np.ndarray, chances: np.ndarray) -> np.ndarray:
     """Return the estimated probability that each label is wrong; 0 for those not suspect.
 
     The formulas are in the docstring of this module.

@@ -17,11 +17,8 @@ from imcc._utils.html import embedded_json, render_page
 from imcc._utils.progress import part, report_progress
 from imcc._utils.text import printable
 from imcc._utils.validation import (
-    binarize_sets,
     check_count,
     check_number,
-    encode_target,
-    label_sets,
 )
 from imcc._utils.wrappers import describe, first_with
 from imcc.estimators.cross_fit import label_probabilities, label_scores, scoring_method
@@ -34,7 +31,12 @@ from imcc.inspection._bootstrap import (
     tails_of,
 )
 from imcc.inspection._columns import explain_columns
-from imcc.inspection._label_issues import LabelIssues, find_label_issues
+from imcc.inspection._label_issues import (
+    LabelIssues,
+    find_label_issues,
+    kept_probabilities,
+    signs_and_names,
+)
 from imcc.inspection._mixed import as_rows, make_mixer, take_rows, values_of_row
 from imcc.inspection._results import names_of_labels
 
@@ -89,8 +91,9 @@ def model_page(
         recognised by their labels and judged by these.  Without rows, the page uses the held-out
         probabilities, and does not show rows.
     y : array-like of shape (n_samples, n_labels), default=None
-        True labels of the rows, coded {0, 1}, {-1, +1} or boolean, or a set of labels per row.  NaN
-        is an unknown label, which is left out.
+        True labels of the rows, coded {0, 1}, {-1, +1} or boolean, or a set of labels per row; for
+        a :class:`imcc.TableClassifier` also names of columns of X, as in ``fit``.  NaN is an
+        unknown label, which is left out.
     path : path-like, default=None
         File to write, too.
     title : str, default=None
@@ -251,22 +254,31 @@ def _judge(model: Any, X: Any, y: Any, label_names: Sequence[str] | None) -> _Ju
         raise InvalidArgumentError(
             "model", "must be a multi-label or binary classifier, got one with several classes"
         )
-    kept = None
+    chances, kept = None, None
     if keeps is not None:
-        kept = np.where(keeps.held_out_labels_ < 0, 0.0, 2.0 * keeps.held_out_labels_ - 1)
-    count = None if kept is None else kept.shape[1]
-    signs = kept if y is None else _signs(model, X, y, count, label_names)
-    assert signs is not None
+        chances, given = kept_probabilities(keeps)
+        kept = np.where(np.isnan(given), 0.0, 2 * given - 1)
+    if X is not None and (tables := first_with(model, "_true_labels")) is not None:
+        y = tables._true_labels(X, y)
+    if y is None:
+        assert kept is not None
+        signs, names = kept, names_of_labels(model, kept.shape[1], label_names)
+    else:
+        n_rows = len(y) if X is None else int(as_rows(X).shape[0])
+        signs, names = signs_and_names(model, y, n_rows, label_names)
     count = signs.shape[1]
-    names = names_of_labels(model, count, label_names)
+    if kept is not None and kept.shape[1] != count:
+        raise InvalidArgumentError(
+            "y", f"must have one column per label of the model, {kept.shape[1]}, got {count}"
+        )
     thresholds = decision_thresholds(model, count)
     is_training = kept is not None and kept.shape == signs.shape and _agree(kept, signs)
     if X is None and not is_training:
         raise InvalidArgumentError(
             "X", "is needed with these labels: they are not those of the training rows"
         )
-    if is_training and keeps is not None:
-        values, is_probability = np.asarray(keeps.held_out_proba_, dtype=np.float64), True
+    if is_training and chances is not None:
+        values, is_probability = chances, True
     elif hasattr(model, "predict_proba"):
         values, is_probability = label_probabilities(model, X, count).astype(np.float64), True
         if method == "decision_function":
@@ -286,33 +298,6 @@ def _judge(model: Any, X: Any, y: Any, label_names: Sequence[str] | None) -> _Ju
 def _agree(kept: np.ndarray, signs: np.ndarray) -> bool:
     """Whether labels are the training labels; rows of weight 0 have none there."""
     return bool(((kept == signs) | (kept == 0)).all())
-
-
-def _signs(
-    model: Any, X: Any, y: Any, count: int | None, label_names: Sequence[str] | None
-) -> np.ndarray:
-    """Return labels as +1, -1 and 0 where unknown, in the order of the model's labels."""
-    n_rows = int(as_rows(X).shape[0]) if X is not None else len(y)
-    named = label_names
-    if named is None:
-        holder = first_with(model, "label_names_")
-        named = None if holder is None else holder.label_names_
-    if (sets := label_sets(y)) is not None and named is not None:
-        return np.where(binarize_sets(sets, np.asarray(named, dtype=object))[0] > 0, 1.0, -1.0)
-    target = encode_target(y, n_rows, "model_page", unknown=True)
-    if target.kind == "multiclass":
-        raise InvalidArgumentError("y", "must be labels or two classes, got more classes")
-    signs = np.sign(target.signs).astype(np.float64)
-    own = None if target.label_names is None else [str(name) for name in target.label_names]
-    if own is not None and named is not None and own != [str(name) for name in named]:
-        if sorted(own) != sorted(str(name) for name in named):
-            raise InvalidArgumentError("y", f"has other labels than the model: {own[:5]}")
-        signs = signs[:, [own.index(str(name)) for name in named]]
-    if count is not None and signs.shape[1] != count:
-        raise InvalidArgumentError(
-            "y", f"must have one column per label of the model, {count}, got {signs.shape[1]}"
-        )
-    return signs
 
 
 def _prices(costs: Any, names: Sequence[str]) -> list[tuple[float, float]] | None:

@@ -360,10 +360,15 @@ class TableClassifier(HeldOutMixin, FitScoreMixin, BaseEstimator):
             Between 0 and 1.
         """
         check_is_fitted(self, "estimator_")
-        table, names = as_table(X), self.label_names_.tolist()
+        table = as_table(X)
+        return super().score(table, self._true_labels(table, y), sample_weight=sample_weight)
+
+    def _true_labels(self, X: Any, y: Any) -> Any:
+        """Return labels that are names of columns, or texts, as a matrix; others unchanged."""
         separator = self.separator_ if isinstance(y, str) else None
-        Y, _, _ = read_labels(table, y, separator or self.separator, names)
-        return super().score(table, y if Y is None else Y, sample_weight=sample_weight)
+        names = self.label_names_.tolist()
+        Y, _, _ = read_labels(as_table(X), y, separator or self.separator, names)
+        return y if Y is None else Y
 
     def get_feature_names_out(self) -> np.ndarray:
         """Return the names of the features of the classifier."""
