@@ -80,6 +80,9 @@ class TunedThresholds(CrossFitMixin, HeldOutMixin, ScoringClassifierMixin, BaseE
         thresholds were selected on the same scores.
     best_score_, default_score_ : float
         Mean of ``value`` and ``default_value`` over the tuned labels, or the micro-F1.
+    held_out_proba_, held_out_labels_ : ndarray of shape (n_samples, n_labels)
+        Those of the classifier inside, if it keeps them; see
+        :class:`imcc.KernelEnsembleClassifier`.
     classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
         As for :class:`imcc.IMCCClassifier`.
 

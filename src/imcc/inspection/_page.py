@@ -157,13 +157,13 @@ def model_page(
         issues = find_label_issues(judged.values, y_known, label_names=judged.names)
     errors = _errors(judged)
     rows: dict[int, dict[str, Any]] = {}
-    columns: list[str] = []
+    columns, n_columns = list[str](), 0
     if X is not None:
         wanted = list(dict.fromkeys(i for pair in errors for side in pair for i in side))
         wanted += [int(i) for i in issues.rows[:_ISSUES]] if issues is not None else []
         wanted = list(dict.fromkeys(wanted))[:_ROWS]
         with part(2, shares, "explaining errors"):
-            columns, cells = _cells(model, X, wanted, feature_names)
+            columns, n_columns, cells = _cells(model, X, wanted, feature_names)
             rows = {i: {"cells": c} for i, c in zip(wanted, cells, strict=True)}
             why = _explanations(model, X, errors, n_explained, judged, feature_names, random_state)
         for i, parts in why.items():
@@ -182,6 +182,7 @@ def model_page(
         ],
         "grid": _GRID.tolist() if judged.is_probability else None,
         "columns": columns,
+        "n_columns": n_columns,
         "rows": {str(i): row for i, row in rows.items()},
         "names": {str(i): printable(own_names[i]) for i in _all_rows(errors, issues)},
         "pairs": _co_occurrence(judged),
@@ -445,20 +446,20 @@ def _all_rows(errors: Any, issues: LabelIssues | None) -> list[int]:
 
 def _cells(
     model: Any, X: Any, rows: list[int], feature_names: Sequence[str] | None
-) -> tuple[list[str], list[list[str]]]:
-    """Return the columns that the model uses, and the cells of some rows, as short texts."""
+) -> tuple[list[str], int, list[list[str]]]:
+    """Return the first columns that the model uses, how many it uses, and cells of some rows."""
     X = as_rows(X)
-    longest, columns = _LONGEST, list[str]()
+    longest, columns, count = _LONGEST, list[str](), 0
     cells: list[list[str]] = []
     for i in rows:
         row = take_rows(X, [i])
         mixer = make_mixer(model, row, row, feature_names)
-        columns = [printable(name) for name in mixer.columns[:_COLUMNS]]
+        columns, count = [printable(name) for name in mixer.columns[:_COLUMNS]], len(mixer.columns)
         if not cells:
             longest = min(longest, _CHARACTERS // max(1, len(rows) * len(columns)))
         texts = [" ".join(text.split()) for text in values_of_row(mixer)[:_COLUMNS]]
         cells.append([_shortened(text, longest) for text in texts])
-    return columns, cells
+    return columns, count, cells
 
 
 def _shortened(text: str, longest: int) -> str:

@@ -105,6 +105,8 @@ class TableClassifier(HeldOutMixin, FitScoreMixin, BaseEstimator):
         Weights of numbers, categories and text.
     label_names_ : ndarray of str
         Names of the labels.
+    held_out_proba_, held_out_labels_ : ndarray of shape (n_samples, n_labels)
+        As for :class:`imcc.KernelEnsembleClassifier`, if the classifier keeps them.
     tags_column_ : str or None
         Column of the training table with the tags, if ``y`` was the name of a column.
     separator_ : str or None

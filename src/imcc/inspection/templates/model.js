@@ -122,7 +122,7 @@
     for (const [column, value, size] of parts) {
       const bar = el("i", { class: size < 0 ? "down" : "up" });
       bar.style.setProperty("--w", Math.abs(size) / most);
-      box.append(el("span", { title: value }, column), bar, el("b", {}, `${size < 0 ? "−" : "+"}${Math.abs(size).toFixed(2)}`));
+      box.append(el("span", { title: value }, data.columns.length < data.n_columns ? `${column} = ${value}` : column), bar, el("b", {}, `${size < 0 ? "−" : "+"}${Math.abs(size).toFixed(2)}`));
     }
     return box;
   };
