@@ -7,8 +7,7 @@ of those that it lacks ("added").  Both methods are given the same held-out prob
 an ensemble that was trained on the flipped labels.  cleanlab must be installed (it is no dependency
 of imcc or of this project); its list is that of ``find_multilabel_issues_per_class`` with its
 defaults.  It does not compare labels with each other; entries are ranked by the probability of the
-given label, those on its list first.  Ours are ranked by their score, and after them those that are
-not suspect, by the probability of the given label, too.
+given label, those on its list first.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ def cleanlab_order(given: np.ndarray, chances: np.ndarray) -> tuple[np.ndarray, 
 
 
 def precisions(name: str, kind: str, seed: int) -> dict[str, float]:
-    """Return the precision of both lists, their lengths, and both at the number of flips."""
+    """Return the precision of both lists and their lengths."""
     data = load_dataset(name)
     Y: Any = data.Y.toarray() if hasattr(data.Y, "toarray") else data.Y
     Y = np.asarray(Y) > 0
@@ -60,31 +59,22 @@ def precisions(name: str, kind: str, seed: int) -> dict[str, float]:
     given = Y ^ flips
     model = KernelEnsembleClassifier(random_state=0).fit(data.X, given.astype(int))
     chances = np.asarray(model.held_out_proba_, dtype=np.float64)
-    n = int(flips.sum())
     listed = find_label_issues(model)
-    every = find_label_issues(model, min_score=0)
-    # What is not suspect follows as for cleanlab.
-    rank = 1 - np.where(given, chances, 1 - chances)
-    rank[every.rows, every.label_indices] = 1 + every.scores
-    own = flips.ravel()[np.argsort(-rank, axis=None, kind="stable")]
     order, n_cleanlab = cleanlab_order(given, chances)
     other = flips.ravel()[order]
     return {
-        "flips": n,
+        "flips": int(flips.sum()),
         "listed": len(listed),
-        "precision": own[: len(listed)].mean(),
-        "precision_at_flips": own[:n].mean(),
+        "precision": flips[listed.rows, listed.label_indices].mean(),
         "cleanlab_listed": n_cleanlab,
         "cleanlab_precision": other[:n_cleanlab].mean(),
         "cleanlab_at_same_length": other[: len(listed)].mean(),
-        "cleanlab_precision_at_flips": other[:n].mean(),
     }
 
 
 def blocks(found: Measurements) -> dict[str, str]:
     """Return the marked block of the page."""
     header = ["data", "flips", "list", "cleanlab's list", "as many of cleanlab's"]
-    header += ["first as many as flips", "cleanlab's"]
     rows = []
     cases = [(part, case) for part in DATA for case in found.cases(part)]
     for part, case in cases:
@@ -97,8 +87,6 @@ def blocks(found: Measurements) -> dict[str, str]:
                 f"{v['precision']:.0%} of {v['listed']:,.0f}",
                 f"{v['cleanlab_precision']:.0%} of {v['cleanlab_listed']:,.0f}",
                 f"{v['cleanlab_at_same_length']:.0%}",
-                f"{v['precision_at_flips']:.0%}",
-                f"{v['cleanlab_precision_at_flips']:.0%}",
             ]
         )
     return {"label-issues": _measured.table(header, rows)}
