@@ -37,7 +37,7 @@ INSIDE = {
     "_array": ["threads", "array", "device", "linalg"],
     "_utils": [
         *("config", "errors", "names", "text", "cells", "optional", "plain", "progress"),
-        *("wrappers", "files", "validation"),
+        *("html", "wrappers", "files", "validation"),
     ],
     "_math": [
         *("clustering", "kernels", "models", "sampling", "statistics", "landmarks", "maps"),

@@ -137,7 +137,9 @@ def ticket() -> tuple[TableClassifier, Any]:
     """Return a classifier of a made-up table, and what drove the score of one row."""
     table, labels = example_table()
     model = TableClassifier(random_state=0).fit(table[:600], labels[:600])
-    return model, explain_columns(model, table.iloc[[601]], table[:600])
+    return model, explain_columns(
+        model, table.iloc[[601]], table[:600], n_background=100, max_evaluations=2**14
+    )
 
 
 def draw_tickets(folder: Path) -> None:

@@ -19,7 +19,7 @@ ALLOWED = {
     "performance": set(),
     "scale": {"50 MB", "0.005"},  # advice, and the height of the band in the figure
     "gpu": set(),
-    "looking_into_a_model": set(),
+    "looking_into_a_model": {"5 %", "5 MB"},  # the rate of flips, and the limit of a page
     "baselines": {
         "67 %",  # the rows of a chain, a parameter
         *("0.001", "0.01"),  # values of C

@@ -241,3 +241,35 @@ def test_a_row_of_an_array(imcc, pets, tmp_path):
     model = IMCCClassifier(4, random_state=0).fit(data.X, data.Y)
     file = save_model(model, tmp_path / "m.skops", data)
     assert "colour index" in imcc("inspect", file, pets / "new.csv", "--row", 2).stdout
+
+
+# A page
+
+
+def test_a_page(imcc, tickets, tmp_path):
+    start = ("inspect", tickets / "model.skops")
+    done = imcc(*start, tickets / "test.csv", "--html", tmp_path / "page.html")
+    assert "Wrote" in done.stderr
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert "30 given rows" in page
+    ids = read_table(tickets / "test.csv")["ticket"].to_pylist()
+    assert sum(name in page for name in ids) > 5  # of rows with errors
+    again = imcc(*start, tickets / "test.csv", "--html", tmp_path / "page.html", code=1)
+    assert "--force" in again.stderr
+    # A model that keeps no held-out probabilities needs rows.
+    assert "held-out" in flat(imcc(*start, "--html", tmp_path / "x.html", code=2).stderr)
+    assert not (tmp_path / "x.html").exists()
+    for wrong in (("--row", 0), ("--draw", tmp_path / "x.png"), ("--label", "refund")):
+        imcc(*start, tickets / "test.csv", "--html", tmp_path / "x.html", *wrong, code=2)
+
+
+def test_a_page_without_rows(imcc, ensemble, pets, tmp_path):
+    _, file = ensemble
+    found = json.loads(imcc("inspect", file, "--html", tmp_path / "p.html", "--json").stdout)
+    assert found["page"] == str(tmp_path / "p.html")
+    page = (tmp_path / "p.html").read_text("utf-8")
+    assert "are not in this file" in page
+    assert all(name in page for name in LABELS)
+    # The training rows are recognised.
+    imcc("inspect", file, pets / "train.csv", "--html", tmp_path / "p.html", "--force", "--quiet")
+    assert "held-out rows" in (tmp_path / "p.html").read_text("utf-8")

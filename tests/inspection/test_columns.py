@@ -134,15 +134,21 @@ def test_many_columns_are_pooled():
     assert 900 < few.n_evaluations <= 1000
     with pytest.raises(InvalidArgumentError, match="max_evaluations"):
         explain_columns(ridge, X[0], X, max_evaluations=20)
+    # Fewer background rows, rather than a single pair of orders.
+    wide = explain_columns(ridge, X[0], X, max_columns=40, max_evaluations=1000)
+    assert (wide.n_background, wide.n_rows) == (4, 60)
+    assert wide.n_pairs >= 2
+    total = wide.baseline + wide.contributions.sum(axis=0)
+    np.testing.assert_allclose(total, ridge.decision_function(X[:1])[0])
     with pytest.raises(InvalidArgumentError, match="max_evaluations"):
-        explain_columns(ridge, X[0], X, max_columns=40, max_evaluations=1000)
+        explain_columns(ridge, X[0], X, max_columns=40, max_evaluations=100)
 
 
 def test_more_columns_than_a_power_of_two_has_room_for():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20, 1100))
     clf = IMCCClassifier(n_clusters=3, random_state=0).fit(X, (X[:, :2] > 0).astype(int))
-    found = explain_columns(clf, X[0], X[1:2], max_columns=1100)
+    found = explain_columns(clf, X[0], X[1:2], max_columns=1100, max_evaluations=2**14)
     assert found.n_pairs == 7
     np.testing.assert_allclose(sums(found), found.scores, atol=1e-9)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -46,6 +47,7 @@ _SHOWN_COLUMNS = 3
 @click.command(
     epilog=examples(
         "imcc inspect model.skops",
+        "imcc inspect model.skops rows.csv --html page.html",
         "imcc inspect model.skops --data train.csv --draw clusters.png",
         "imcc inspect model.skops new.csv --row 7 --data train.csv",
         "imcc inspect model.skops train.csv --row T-0041 --label late --draw row.png",
@@ -89,6 +91,12 @@ _SHOWN_COLUMNS = 3
     help="Number of clusters, pairs of labels and contributions to show.",
 )
 @click.option(
+    "--html",
+    metavar="FILE",
+    help="Write a page about the model: its quality, its errors and suspect labels, on the rows "
+    "given after the model, or on the held-out probabilities that it keeps.",
+)
+@click.option(
     "--draw",
     metavar="FILE",
     help="Plot the clusters or members of the model, or the explanation of the row (PNG, SVG or "
@@ -107,6 +115,7 @@ def inspect(
     label: str | None,
     by: str,
     top: int,
+    html: str | None,
     draw: str | None,
     trust: tuple[str, ...],
     force: bool,
@@ -123,15 +132,26 @@ def inspect(
     from imcc._utils.plain import to_plain
     from imcc._utils.wrappers import first_with
 
-    if row is None and (inputs or label is not None or by != "columns"):
+    if html is not None and (row is not None or draw is not None):
+        raise click.UsageError("--html is about all rows: leave out --row and --draw")
+    about_row = label is not None or by != "columns"
+    if row is None and (about_row or (inputs and html is None)):
         raise click.UsageError("rows, --label and --by are about one row: say which with --row")
     if not (inputs or data_inputs):
         refuse_options(["schema"], "reading data, of which none are named")
     with problems_reported():
-        if draw is not None:
-            check_output(draw, force)
+        if (output := draw or html) is not None:
+            check_output(output, force)
         model, card = open_saved(model_file, trust)
         about: dict[str, Any] = {"file": model_file, "card": card.to_dict()}
+        if html is not None:
+            with working("writing the page", quiet=quiet):
+                _write_page(model_file, model, card, inputs or data_inputs, reading, html)
+            if as_json:
+                print_json(to_plain(about | {"page": html}))
+            if not quiet:
+                say(f"Wrote {html}", err=True)
+            return
         with working("reading the training data", quiet=quiet):
             X, Y = _training_data(data_inputs, reading, model, card)
         if row is not None:
@@ -193,6 +213,33 @@ def _training_data(
             ", ".join(inputs),
         )
     return X, Y
+
+
+def _write_page(
+    model_file: str,
+    model: Any,
+    card: ModelCard,
+    inputs: tuple[str, ...],
+    reading: dict[str, Any],
+    path: str,
+) -> None:
+    from imcc.inspection import model_page
+
+    X = Y = None
+    if inputs:
+        X, Y = load_matching(
+            inputs, reading, card, with_labels=True, ignore_extra=True, model=model
+        )
+    model_page(
+        model,
+        X,
+        Y,
+        path=path,
+        title=f"{Path(model_file).name}: {card.data_name}" if card.data_name else model_file,
+        row_names=None if X is None else _ids(model, X),
+        label_names=card.label_names or None,
+        feature_names=None if X is None or hasattr(X, "columns") else card.feature_names or None,
+    )
 
 
 def _clusters(model: Any, card: ModelCard, X: Any, Y: Any, strict: bool) -> Inspection | str:

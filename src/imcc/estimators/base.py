@@ -26,6 +26,10 @@ from imcc._utils.validation import (
     label_matrix,
     label_sets,
 )
+from imcc._utils.wrappers import first_with
+
+# Held-out probabilities that are kept, 100 MB with their labels.
+_MOST_KEPT = 20_000_000
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -271,6 +275,57 @@ class LogOddsClassifierMixin(ScoringClassifierMixin):
         if thresholds is None and self.target_kind_ == "binary":
             thresholds = np.nextafter(0.0, 1.0)  # at 1/2 the first class is predicted
         return super().predict(X, thresholds)
+
+    # The rows of positive weight, of how many; None if none were removed.
+    _used: tuple[np.ndarray, int] | None = None
+
+    def _keep_held_out(self, log_odds: Any, target: Target, keep: bool) -> None:
+        """Keep held-out probabilities and their labels, if wanted and not too many."""
+        for name in ("held_out_proba_", "held_out_labels_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
+        if keep and log_odds.size <= _MOST_KEPT:
+            labels = (target.signs > 0).astype(np.int8)
+            labels = labels if target.known is None else np.where(target.known, labels, np.int8(-1))
+            self.held_out_proba_ = spread(sigmoid(log_odds).astype(np.float32), self._used)
+            self.held_out_labels_ = spread(labels, self._used)
+
+
+def spread(values: np.ndarray, used: tuple[np.ndarray, int] | None) -> np.ndarray:
+    """Return values of used rows as values of all rows: NaN, or -1 for labels, elsewhere."""
+    if used is None:
+        return values
+    rows, count = used
+    everything = np.full((count, *values.shape[1:]), np.nan if values.dtype.kind == "f" else -1)
+    everything = everything.astype(values.dtype)
+    everything[rows] = values
+    return everything
+
+
+class HeldOutMixin:
+    """Mixin for wrappers whose probabilities are those of the classifier inside."""
+
+    @property
+    def held_out_proba_(self) -> np.ndarray:
+        """Held-out probabilities of the training rows, if the classifier inside has them.
+
+        See :class:`imcc.KernelEnsembleClassifier`; NaN in rows of weight 0.
+        """
+        return self._held_out("held_out_proba_")
+
+    @property
+    def held_out_labels_(self) -> np.ndarray:
+        """Labels of the training rows: 1, 0, or -1 if unknown, as for ``held_out_proba_``."""
+        return self._held_out("held_out_labels_")
+
+    def _held_out(self, name: str) -> np.ndarray:
+        inside = first_with(getattr(self, "estimator_", None), name)
+        if inside is None:
+            raise AttributeError(
+                f"{type(self).__name__} has no {name}: the classifier inside keeps none"
+            )
+        return spread(getattr(inside, name), self._used)
+
+    _used: tuple[np.ndarray, int] | None = None
 
 
 def predict_by_probability(

@@ -52,6 +52,9 @@ class MultilabelCalibrator(CrossFitMixin, LogOddsClassifierMixin, BaseEstimator)
         map.
     n_jobs : int or None, default=None
         Number of folds to compute in parallel.
+    keep_held_out : bool, default=True
+        Whether to keep ``held_out_proba_`` and ``held_out_labels_``, as for
+        :class:`imcc.KernelEnsembleClassifier`.
 
     Attributes
     ----------
@@ -63,6 +66,11 @@ class MultilabelCalibrator(CrossFitMixin, LogOddsClassifierMixin, BaseEstimator)
         a and c of the logistic maps.
     methods_ : ndarray of str of shape (n_labels,)
         Type of the map per label, "logistic" or "isotonic".
+    held_out_proba_ : ndarray of float32, shape (n_samples, n_labels)
+        The calibrated probabilities of the scores that the maps were fitted to; NaN in rows of
+        weight 0.  Slightly optimistic, since the maps have seen them.  Only with ``keep_held_out``.
+    held_out_labels_ : ndarray of int8, shape (n_samples, n_labels)
+        The labels of these rows: 1, 0, or -1 where unknown.  Only with ``keep_held_out``.
     classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
         As for :class:`imcc.IMCCClassifier`.
 
@@ -97,12 +105,14 @@ class MultilabelCalibrator(CrossFitMixin, LogOddsClassifierMixin, BaseEstimator)
         cv: Any = 5,
         min_support: int = 100,
         n_jobs: int | None = None,
+        keep_held_out: bool = True,
     ) -> None:
         self.estimator = estimator
         self.method = method
         self.cv = cv
         self.min_support = min_support
         self.n_jobs = n_jobs
+        self.keep_held_out = keep_held_out
 
     def fit(
         self, X: Any, y: Any, *, sample_weight: Any = None, groups: Any = None
@@ -132,8 +142,9 @@ class MultilabelCalibrator(CrossFitMixin, LogOddsClassifierMixin, BaseEstimator)
         check_choice("method", self.method, METHODS)
         check_count("min_support", self.min_support)
         target, scores, weights = self._fit_estimator(X, y, sample_weight, groups)
+        scores = _comparable(self.estimator_, scores)
         maps = fit_score_maps(
-            _comparable(self.estimator_, scores),
+            scores,
             target.signs > 0,
             self.method,
             min_support=self.min_support,
@@ -147,6 +158,7 @@ class MultilabelCalibrator(CrossFitMixin, LogOddsClassifierMixin, BaseEstimator)
             ["isotonic" if j in maps.isotonic else "logistic" for j in range(target.signs.shape[1])]
         )
         self._remember_target(target)
+        self._keep_held_out(maps.log_odds(scores), target, self.keep_held_out)
         return self
 
     def _scores(self, X: Any) -> np.ndarray:

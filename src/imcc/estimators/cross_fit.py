@@ -264,8 +264,10 @@ class CrossFitMixin(MetaEstimatorMixin):
                 "without thresholds; pass an indicator matrix or a vector of two classes"
             )
         weights = check_sample_weight(sample_weight, n_rows)
+        self._used = None
         if weights is not None and not weights.all():
             kept = np.flatnonzero(weights)
+            self._used = kept, n_rows
             X, y = (_safe_indexing(part, kept) for part in indexable(X, y))
             groups = _part(groups, kept)
             target = encode_target(y, len(kept), name, unknown=True)
@@ -303,6 +305,8 @@ class CrossFitMixin(MetaEstimatorMixin):
                 setattr(self, name, getattr(self.estimator_, name))
         return target, scores, weights
 
+    # The rows of positive weight, of how many; None if all.
+    _used: tuple[np.ndarray, int] | None
     # Parameters of subclasses.
     estimator: Any
     cv: Any

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import expit
 from sklearn.base import BaseEstimator
 
 from imcc._array.array import Array, asarray, is_numpy, to_numpy
@@ -48,8 +47,6 @@ _SHARE = 0.8
 _FEWEST_LANDMARKS = 500
 # Labels up to which trees are fitted by default; each takes about as long as all kernels of it.
 _MOST_TREE_LABELS = 100
-# Held-out probabilities that are kept, 80 MB.
-_MOST_KEPT = 20_000_000
 
 
 class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
@@ -90,8 +87,8 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
     max_time : float or None, default=None
         Seconds after which the search stops; the best ensemble found until then is fitted.
     keep_held_out : bool, default=True
-        Whether to keep ``held_out_proba_``, which is saved with the model, for up to 20 million
-        entries.
+        Whether to keep ``held_out_proba_`` and ``held_out_labels_``, which are saved with the
+        model (5 bytes per row and label), for up to 20 million entries.
     random_state : int, RandomState instance or None, default=None
         Controls the rows used for screening, landmarks and folds.
     device : str or None, default=None
@@ -118,6 +115,8 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         Probabilities of each training row by members that were fitted without it (or its group);
         NaN in rows of weight 0.  As optimistic as ``held_out_score_``.  Only with
         ``keep_held_out``.
+    held_out_labels_ : ndarray of int8, shape (n_samples, n_outputs)
+        The labels of these rows: 1, 0, or -1 where unknown.  Only with ``keep_held_out``.
     scoring_ : str
         The metric that was used for selection.
     n_trees_ : int
@@ -286,9 +285,7 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         self._remember_target(target)
         self._remember(fitted, plan, given)
         scores = _held_out(fitted, kept, given.shape[0])
-        self.__dict__.pop("held_out_proba_", None)  # of an earlier fit
-        if self.keep_held_out and scores.size <= _MOST_KEPT:
-            self.held_out_proba_ = expit(scores).astype(np.float32)
+        self._keep_held_out(scores, target, self.keep_held_out)
         return scores
 
     def _check_parameters(self) -> None:

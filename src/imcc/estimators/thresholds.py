@@ -20,7 +20,7 @@ from imcc._utils.validation import (
     check_probability_thresholds,
 )
 from imcc._utils.wrappers import layers
-from imcc.estimators.base import ScoringClassifierMixin
+from imcc.estimators.base import HeldOutMixin, ScoringClassifierMixin
 from imcc.estimators.cross_fit import (
     DEFAULT_THRESHOLDS,
     CrossFitMixin,
@@ -34,7 +34,7 @@ def _has_probabilities(tuned: TunedThresholds) -> bool:
     return hasattr(getattr(tuned, "estimator_", tuned.estimator), "predict_proba")
 
 
-class TunedThresholds(CrossFitMixin, ScoringClassifierMixin, BaseEstimator):
+class TunedThresholds(CrossFitMixin, HeldOutMixin, ScoringClassifierMixin, BaseEstimator):
     """Classifier with one threshold per label, selected by cross-validation.
 
     The classifier is fitted on all rows.  The thresholds are selected on scores of held-out rows,
@@ -80,6 +80,9 @@ class TunedThresholds(CrossFitMixin, ScoringClassifierMixin, BaseEstimator):
         thresholds were selected on the same scores.
     best_score_, default_score_ : float
         Mean of ``value`` and ``default_value`` over the tuned labels, or the micro-F1.
+    held_out_proba_, held_out_labels_ : ndarray of shape (n_samples, n_labels)
+        Those of the classifier inside, if it keeps them; see
+        :class:`imcc.KernelEnsembleClassifier`.
     classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
         As for :class:`imcc.IMCCClassifier`.
 

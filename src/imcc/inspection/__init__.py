@@ -1,7 +1,8 @@
 """Inspection of fitted models: virtual examples, explanations and diagnostics.
 
-:func:`inspect_model` returns the clusters with their soft labels, the label correlations that they
-represent.  :func:`explain` decomposes a score into contributions that add up to it;
+:func:`model_page` writes a page about a model, and :func:`find_label_issues` lists labels that look
+wrong.  :func:`inspect_model` returns the clusters with their soft labels, the label correlations
+that they represent.  :func:`explain` decomposes a score into contributions that add up to it;
 :func:`explain_columns` does so by the columns of a table, for any model, :func:`nearest_rows` finds
 similar training rows, and :func:`explain_row` does both.  :func:`diagnose` evaluates scores on
 held-out rows per label, :func:`threshold_curve` computes precision, recall and F1 as functions of
@@ -29,6 +30,8 @@ from imcc.inspection._figures import (
     draw_members,
     draw_threshold_curves,
 )
+from imcc.inspection._label_issues import find_label_issues
+from imcc.inspection._page import model_page
 from imcc.inspection._rows import explain_row, nearest_rows
 
 __all__ = [
@@ -46,7 +49,9 @@ __all__ = [
     "explain",
     "explain_columns",
     "explain_row",
+    "find_label_issues",
     "inspect_model",
+    "model_page",
     "nearest_rows",
     "probabilities_before_calibration",
     "score_probabilities",

@@ -54,8 +54,6 @@ _ROWS = 2048
 _CELLS = 2**22
 # Number of background rows used to find the most important columns.
 _SCREENING_ROWS = 10
-# Minimum number of pairs of orders, for a standard error.
-_FEWEST_PAIRS = 2
 
 
 @dataclass(frozen=True)
@@ -218,8 +216,8 @@ def explain_columns(
     x: Any,
     background: Any,
     *,
-    n_background: int = 100,
-    max_evaluations: int = 2**14,
+    n_background: int = 50,
+    max_evaluations: int = 2**12,
     max_columns: int = 20,
     random_state: int = 0,
     label_names: Sequence[str] | None = None,
@@ -240,11 +238,12 @@ def explain_columns(
         The row to explain; may also be a vector or a dict of columns.
     background : array-like, data frame, Arrow table or sparse matrix
         Rows that the row is compared with: the training rows, or other typical rows.
-    n_background : int, default=100
+    n_background : int, default=50
         Maximum number of background rows used, drawn without replacement.
-    max_evaluations : int, default=16384
+    max_evaluations : int, default=4096
         Maximum number of mixed rows that are scored.  If this suffices for all sets of columns, the
-        contributions are exact; this is usually so for up to 7 columns.
+        contributions are exact; this is usually so for up to 6 columns.  If it does not suffice for
+        two pairs of orders per background row, fewer background rows are used.
     max_columns : int, default=20
         If there are more columns, >= 2, the least important ones form one group, "N other columns".
         Importance is estimated by replacing single columns, and all columns except one.
@@ -339,9 +338,19 @@ def explain_columns(
         group_of = np.full(len(cells.columns), len(alone))
         group_of[alone] = np.arange(len(alone))
         game.regroup(group_of)
-    n_pairs = _count_pairs(game.differs, max_evaluations - game.n_evaluations)
-    phi, variances = _shapley(game, n_pairs, rng)
+    left = max_evaluations - game.n_evaluations
     m = len(drawn)
+    while (n_pairs := _count_pairs(game.differs, left)) == 1 and m > 1:
+        # More orders of fewer rows: the standard errors then show what that costs.
+        m = (m + 1) // 2
+        game.keep(np.sort(rng.permutation(len(game.of_background))[:m]))
+    if n_pairs == 1:
+        raise InvalidArgumentError(
+            "max_evaluations",
+            f"leaves {left:,} mixed rows, too few for {game.n_groups} columns and one background "
+            "row: increase it, or use fewer columns",
+        )
+    phi, variances = _shapley(game, n_pairs, rng)
     sampled = variances.sum(axis=0) / m**2
     total = phi.var(axis=0, ddof=1) / m if m > 1 else np.zeros_like(sampled)
     chosen = np.maximum(total - sampled, 0.0) * (1 - m / n_rows)
@@ -352,7 +361,7 @@ def explain_columns(
         scale="score" if scoring_method(model) == "decision_function" else "probability",
         scores=of_row,
         thresholds=decision_thresholds(model, n_labels),
-        baseline=of_background.mean(axis=0),
+        baseline=game.of_background.mean(axis=0),
         contributions=phi.mean(axis=0),
         standard_errors=np.sqrt(sampled + chosen),
         sampling_errors=np.sqrt(sampled),
@@ -391,7 +400,7 @@ class _Game:
         self, mixer: Mixer, score: Score, of_row: np.ndarray, of_background: np.ndarray
     ) -> None:
         self._mixer, self._score = mixer, score
-        self._by_column = mixer.differs()
+        self._by_column, self._rows = mixer.differs(), np.arange(len(of_background))
         self.of_row, self.of_background = of_row, of_background
         self.n_evaluations = 0
         self.regroup(np.arange(len(mixer.columns)))
@@ -403,6 +412,11 @@ class _Game:
         for column, group in enumerate(group_of):
             self.differs[:, group] |= self._by_column[:, column]
 
+    def keep(self, rows: np.ndarray) -> None:
+        """Keep some of the background rows only."""
+        self._rows, self.of_background = self._rows[rows], self.of_background[rows]
+        self._by_column, self.differs = self._by_column[rows], self.differs[rows]
+
     def scores(self, rows: np.ndarray, taken: np.ndarray) -> np.ndarray:
         """Return the scores of background rows with groups taken from the row, in blocks."""
         features = getattr(self._mixer, "owners", self.group_of)
@@ -413,7 +427,7 @@ class _Game:
             with warnings.catch_warnings():
                 # Warnings about these cells were given when the original rows were scored.
                 warnings.simplefilter("ignore")
-                mixed = self._mixer.mixed(rows[part], taken[part][:, self.group_of])
+                mixed = self._mixer.mixed(self._rows[rows[part]], taken[part][:, self.group_of])
                 found[part] = self._score(mixed)
             self.n_evaluations += len(rows[part])
             report_progress(start + block, len(rows))
@@ -447,21 +461,16 @@ def _most_important(game: _Game, count: int, max_evaluations: int) -> np.ndarray
 
 
 def _count_pairs(differs: np.ndarray, max_evaluations: int) -> int:
-    """Return the number of pairs of orders to sample; 0 if all sets can be evaluated."""
+    """Return the number of pairs of orders to sample.
+
+    0 if all sets can be evaluated; 1 if there are too few evaluations for a standard error.
+    """
     counts = differs.sum(axis=1).astype(np.float64)
     everything = np.maximum(2.0 ** np.minimum(counts, 1000) - 2, 0)  # more would overflow
     if everything.sum() <= max_evaluations:
         return 0
     per_pair = float(2 * np.maximum(counts - 1, 0).sum())
-    n_pairs = int(max_evaluations // per_pair)
-    if n_pairs < _FEWEST_PAIRS:
-        raise InvalidArgumentError(
-            "max_evaluations",
-            f"leaves {max_evaluations:,} mixed rows, but at least "
-            f"{int(_FEWEST_PAIRS * per_pair):,} are needed for this number of columns and "
-            "background rows: increase it, or use fewer columns or background rows",
-        )
-    return n_pairs
+    return max(1, int(max_evaluations // per_pair))
 
 
 def _shapley(game: _Game, n_pairs: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

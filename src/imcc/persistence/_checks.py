@@ -24,8 +24,8 @@ from imcc.persistence._archive import check_compressed
 from imcc.persistence._card import ModelCard, count_of, kept_names
 from imcc.persistence._errors import ModelFileError
 
-# Attributes that may be NaN or infinite: scores of searches.
-_MAY_BE_ANYTHING = frozenset({"best_score_", "default_score_"})
+# Attributes that may be NaN or infinite: scores of searches, and of rows that were not used.
+_MAY_BE_ANYTHING = frozenset({"best_score_", "default_score_", "held_out_proba_"})
 # Attributes of other estimators that must be finite.
 _COEFFICIENTS = frozenset({"coef_", "dual_coef_", "_dual_coef_", "intercept_", "_intercept_"})
 

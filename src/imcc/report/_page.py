@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from imcc._utils.html import render_page
 from imcc.experiment import EACH, Experiment, PublishedComparison, Run, compare_with_published
 from imcc.experiment._published import VERDICTS
 from imcc.metrics import METRICS
 from imcc.report._figures import dataset_figure, draw_figures, panel_figure
-from imcc.report._html import inline_figures, render_page
+from imcc.report._html import FILTERS, inline_figures
 from imcc.report._results import OWN, Panel, Results
 from imcc.report._tables import paper_table
 from imcc.report._verdict import verdict, when_not
@@ -43,7 +44,9 @@ def render(results: Results, title: str | None = None) -> str:
     figures = inline_figures(draw_figures(results))
     own = [panel for panel in results.panels if OWN in panel.selections]
     return render_page(
-        "report.html",
+        "imcc.report",
+        "report",
+        FILTERS,
         title=one_line(title or results.experiment.name),
         results=results,
         finished=max((run.finished for run in results.runs), default=""),

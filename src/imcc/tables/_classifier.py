@@ -34,7 +34,7 @@ from imcc.estimators import (
     KernelEnsembleClassifier,
     TunedThresholds,
 )
-from imcc.estimators.base import FitScoreMixin
+from imcc.estimators.base import FitScoreMixin, HeldOutMixin
 from imcc.tables._balance import WEIGHTS, blocks_of
 from imcc.tables._columns import as_table
 from imcc.tables._encoder import TableEncoder
@@ -55,7 +55,7 @@ def _has(method: str) -> Any:
     return check
 
 
-class TableClassifier(FitScoreMixin, BaseEstimator):
+class TableClassifier(HeldOutMixin, FitScoreMixin, BaseEstimator):
     """Multi-label classifier for tables with numbers, categories, text, dates and missing values.
 
     It is a pipeline of :class:`TableEncoder`, which infers the types of the columns and converts
@@ -104,6 +104,8 @@ class TableClassifier(FitScoreMixin, BaseEstimator):
         Weights of numbers, categories and text.
     label_names_ : ndarray of str
         Names of the labels.
+    held_out_proba_, held_out_labels_ : ndarray of shape (n_samples, n_labels)
+        As for :class:`imcc.KernelEnsembleClassifier`, if the classifier keeps them.
     tags_column_ : str or None
         Column of the training table with the tags, if ``y`` was the name of a column.
     separator_ : str or None
@@ -214,7 +216,9 @@ class TableClassifier(FitScoreMixin, BaseEstimator):
             raise InvalidArgumentError(
                 "groups", f"must be {table.num_rows} values, one per row, got shape {groups.shape}"
             )
+        self._used = None
         if weights is not None and len(kept) < table.num_rows:
+            self._used = kept, table.num_rows
             table, Y = table.take(kept), Y[kept]
             weights, groups = weights[kept], None if groups is None else groups[kept]
         try:
@@ -357,10 +361,15 @@ class TableClassifier(FitScoreMixin, BaseEstimator):
             Between 0 and 1.
         """
         check_is_fitted(self, "estimator_")
-        table, names = as_table(X), self.label_names_.tolist()
+        table = as_table(X)
+        return super().score(table, self._true_labels(table, y), sample_weight=sample_weight)
+
+    def _true_labels(self, X: Any, y: Any) -> Any:
+        """Return labels that are names of columns, or texts, as a matrix; others unchanged."""
         separator = self.separator_ if isinstance(y, str) else None
-        Y, _, _ = read_labels(table, y, separator or self.separator, names)
-        return super().score(table, y if Y is None else Y, sample_weight=sample_weight)
+        names = self.label_names_.tolist()
+        Y, _, _ = read_labels(as_table(X), y, separator or self.separator, names)
+        return y if Y is None else Y
 
     def get_feature_names_out(self) -> np.ndarray:
         """Return the names of the features of the classifier."""
