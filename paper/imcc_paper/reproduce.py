@@ -293,8 +293,8 @@ def front(scores: ScoreTable, measured: dict[str, str]) -> str:
 :class-container: numbers
 
 :::{{grid-item-card}} {gap.mean():+.4f}
-average precision against LightGBM, mean over {n} of the paper's {len(scores.datasets)} data sets;
-better on {wins} of {n}. [All comparisons](reproduction.md)
+average precision per row against LightGBM, mean over {n} of the paper's
+{len(scores.datasets)} data sets; better on {wins} of {n}. [All comparisons](reproduction.md)
 :::
 
 :::{{grid-item-card}} {measured["times-faster"]}

@@ -20,7 +20,7 @@ from imcc.cli._options import (
 )
 from imcc.cli._progress import working
 from imcc.cli._tables import print_schema, read_table, refuse_columns
-from imcc.cli._terminal import print_json, print_table, problems_reported, say
+from imcc.cli._terminal import named, print_json, print_table, problems_reported, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -268,11 +268,11 @@ def tune(
         about["thresholds"] = None if tuned is None else tuned.thresholds_
         print_json(to_plain(about))
     elif not quiet:
-        title = f"The best of {tried:,} settings, by {metric}"
+        title = f"The best of {tried:,} settings, by {named(metric)}"
         if kind != "imcc":
             title = f"An ensemble of {len(inner.members_)} of {tried:,} kernel models"
         print_table(title, [("", "left"), ("", "left")], list(shown_setting(card).items()))
-        figures = [(name, f"{value:.4f}") for name, value in card.metrics.items()]
+        figures = [(named(name), f"{value:.4f}") for name, value in card.metrics.items()]
         print_table("How good it is", [("", "left"), ("", "right")], figures)
         say(f"{card.model} on {card.data_name} ({card.n_rows:,} rows) written to {output}")
 
