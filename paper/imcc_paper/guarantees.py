@@ -1,6 +1,6 @@
 """Promises of thresholds: how often they are kept, and how many labels are predicted for that.
 
-    python -m imcc_paper.guarantees                 writes results/guarantees.csv (minutes)
+    python -m imcc_paper.guarantees                 adds what is missing to results/guarantees.csv
     python -m imcc_paper.guarantees --with-mapie    also MAPIE, where it is installed
     python -m imcc_paper.guarantees --print         the table of what is there
 
@@ -33,6 +33,7 @@ import numpy as np
 from imcc import IMCCClassifier
 from imcc.datasets import load_dataset
 from imcc.estimators import MultilabelCalibrator, NoGuaranteeWarning, guarantee_thresholds
+from imcc_paper._rows import add_rows
 from imcc_paper.places import RESULTS
 
 FILE = RESULTS / "guarantees.csv"
@@ -40,7 +41,6 @@ DATA = ("scene", "yeast", "enron")
 PROMISES = (("recall", 0.9), ("precision", 0.8), ("precision", 0.9))
 CONFIDENCE = 0.9
 N_ROWS, N_TIMES = 500, 200
-METHODS = ("plug-in", "guaranteed", "known", "MAPIE")
 COLUMNS = (
     *("data", "promise", "level", "per", "method"),
     *("kept", "reached", "predicted_per_row", "no_promise"),
@@ -119,25 +119,50 @@ def mapie(truth: np.ndarray, scores: np.ndarray, level: float, kind: str, per: s
     return np.full(truth.shape[1], chosen)
 
 
-def measure(name: str, with_mapie: bool) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a data set."""
-    truth, scores = population(name)
-    choose: dict[str, Callable[..., np.ndarray]] = {"plug-in": plug_in, "guaranteed": guaranteed}
-    for kind, level in PROMISES:
-        for per in ("label", "overall", "row"):
-            methods = choose if per != "row" else {"MAPIE": mapie} if with_mapie else {}
-            for method, function in methods.items():
-                found = []
-                for seed in range(N_TIMES):
-                    rows = np.random.default_rng(seed).integers(0, len(truth), N_ROWS)
-                    thresholds = function(truth[rows], scores[rows], level, kind, per)
-                    found.append(outcome(truth, scores, thresholds, level, kind, per))
-                means = np.mean(found, axis=0)
-                yield _row(name, kind, level, per, method, means)
-            if per != "row":
-                best = plug_in(truth, scores, level, kind, per)
-                means = outcome(truth, scores, best, level, kind, per)
-                yield _row(name, kind, level, per, "known", means)
+CHOOSE: dict[str, Callable[..., np.ndarray]] = {
+    "plug-in": plug_in,
+    "guaranteed": guaranteed,
+    "known": plug_in,
+    "MAPIE": mapie,
+}
+
+
+def measure(
+    truth: np.ndarray, scores: np.ndarray, kind: str, level: float, per: str, method: str
+) -> np.ndarray:
+    """Return the means of :func:`outcome` over the calibrations."""
+    found = []
+    for seed in range(1 if method == "known" else N_TIMES):
+        rows = np.random.default_rng(seed).integers(0, len(truth), N_ROWS)
+        rows = np.arange(len(truth)) if method == "known" else rows
+        thresholds = CHOOSE[method](truth[rows], scores[rows], level, kind, per)
+        found.append(outcome(truth, scores, thresholds, level, kind, per))
+    return np.mean(found, axis=0)
+
+
+def wanted(with_mapie: bool) -> Iterator[tuple[str, ...]]:
+    """Yield the keys of the rows, in the order of the file."""
+    for name in DATA:
+        for kind, level in PROMISES:
+            for per in ("label", "overall"):
+                for method in ("plug-in", "guaranteed", "known"):
+                    yield name, kind, str(level), per, method
+            if with_mapie:
+                yield name, kind, str(level), "row", "MAPIE"
+
+
+def compute(with_mapie: bool) -> None:
+    """Add the rows that are missing to the file."""
+    there = {tuple(row[name] for name in COLUMNS[:5]) for row in stored_rows()}
+    drawn: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+    for key in wanted(with_mapie):
+        if key in there:
+            continue
+        name, kind, level, per, method = key
+        drawn[name] = drawn.get(name) or population(name)
+        means = measure(*drawn[name], kind, float(level), per, method)
+        figures = [round(float(value), 4) for value in means]
+        add_rows(FILE, COLUMNS, [dict(zip(COLUMNS, (*key, *figures), strict=True))])
 
 
 def outcome(
@@ -156,13 +181,10 @@ def outcome(
     ]
 
 
-def _row(name: str, kind: str, level: float, per: str, method: str, means: Any) -> dict[str, Any]:
-    figures = [round(float(value), 4) for value in means]
-    return dict(zip(COLUMNS, (name, kind, level, per, method, *figures), strict=True))
-
-
 def stored_rows() -> list[dict[str, Any]]:
-    """Return the rows of the file."""
+    """Return the rows of the file, with all cells as text."""
+    if not FILE.exists():
+        return []
     with FILE.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
@@ -216,11 +238,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--with-mapie", action="store_true", help="compare with MAPIE")
     asked = parser.parse_args(arguments)
     if not asked.print:
-        rows = [row for name in DATA for row in measure(name, asked.with_mapie)]
-        with FILE.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
+        compute(asked.with_mapie)
     print(page_table(stored_rows()) + "\n\n" + mapie_table(stored_rows()))
 
 

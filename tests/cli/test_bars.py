@@ -118,7 +118,7 @@ def test_lines_say_how_far_it_is_where_there_is_no_terminal(pets, tmp_path, imcc
 
 
 COMMANDS = {
-    "tune": ("tune", "TRAIN", *NAMED, "-o", "OUT", *one_setting(), "--calibrate"),
+    "tune": ("tune", "TRAIN", *NAMED, "-o", "OUT.skops", *one_setting(), "--calibrate"),
     "predict": ("predict", "MODEL", "NEW"),
     "evaluate": ("evaluate", "MODEL", "TEST"),
     "inspect": ("inspect", "MODEL", "NEW", "--row", "0", "--data", "TRAIN"),

@@ -74,14 +74,23 @@ def check_features(estimator: BaseEstimator, X: Features, *, reset: bool) -> Fea
     squares overflow raise an error that names the column.
     """
     if is_numpy(X):
-        X = validate_data(
-            estimator,
-            X,
-            reset=reset,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            order="C",
-        )
+        try:
+            X = validate_data(
+                estimator,
+                X,
+                reset=reset,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                order="C",
+            )
+        except ValueError as error:
+            if "contains NaN" not in str(error):
+                raise
+            raise InvalidArgumentError(
+                "X",
+                "contains NaN: fill in missing values with sklearn.impute.SimpleImputer in a "
+                "pipeline, or use imcc.TableClassifier, which accepts them",
+            ) from error
         X = without_duplicates(X)
     else:
         X = _check_device_features(estimator, X, reset)

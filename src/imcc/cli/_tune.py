@@ -199,6 +199,11 @@ def tune(
     with problems_reported():
         require_skops()  # without it, the work would be for nothing
         check_output(output, force)
+        if not output.endswith(".skops"):
+            raise click.UsageError(
+                f"-o {output}: model files are of skops, which runs no code when it is read; use "
+                "a name that ends in .skops"
+            )
         cv = KFold(folds or 5, shuffle=True, random_state=seed)
         classifier: Any
         if kind == "imcc":
