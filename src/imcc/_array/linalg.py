@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 from scipy.linalg import blas, lapack
 
-from imcc._array.array import is_numpy, library, namespace
+from imcc._array.array import asarray, astype, is_numpy, library, namespace
 from imcc._array.threads import limited_threads
 from imcc._utils.config import get_config
+
+# Entries of a block of sparse rows that are dense on a device at a time, 512 MiB in float32.
+_DENSE_ENTRIES = 2**27
 
 
 def eigh(A: Any) -> tuple[Any, Any]:
@@ -120,7 +124,10 @@ def triangular_solve(L: Any, B: Any, transposed: bool = False) -> Any:
 
 
 def triangular_inverse(L: Any) -> Any:
-    """Return the inverse of a lower triangular matrix, which is overwritten, with zeros above."""
+    """Return the inverse of a lower triangular matrix, which is overwritten.
+
+    Entries above the diagonal are not changed.
+    """
     n, step = L.shape[0], get_config().device_columns
     if is_numpy(L):
         invert = lapack.get_lapack_funcs("trtri", (L,))
@@ -128,10 +135,6 @@ def triangular_inverse(L: Any) -> Any:
             inverse, info = invert(L, lower=1, overwrite_c=1)
         if info:
             raise np.linalg.LinAlgError("the triangular matrix is singular")
-        for start in range(0, n, step):
-            block = slice(start, min(start + step, n))
-            inverse[block, block.stop :] = 0
-            inverse[block, block] = np.tril(inverse[block, block])
         return inverse
     # One block of rows at a time, in the memory of the matrix: the rows of the inverse before it
     # are known, and [A 0; B C]^-1 = [A^-1 0; -C^-1 B A^-1, C^-1].
@@ -141,19 +144,43 @@ def triangular_inverse(L: Any) -> Any:
         one = xp.eye(block.stop - start, dtype=L.dtype, device=L.device)
         own = triangular_solve(L[block, block], one)
         if start > 0:
-            L[block, :start] = -(own @ (L[block, :start] @ L[:start, :start]))
-        L[block, block] = own
-        L[block, block.stop :] = 0
+            before = own @ L[block, :start]
+            L[block, :start] = -lower_product(L[:start, :start], before.T, transposed=True).T
+        L[block, block] = xp.tril(own) + xp.triu(L[block, block], k=1)
     return L
 
 
 def lower_product(L: Any, B: Any, transposed: bool = False) -> Any:
-    """Return L B, or L^T B, for a lower triangular matrix with zeros above the diagonal."""
+    """Return L B, or L^T B, for a lower triangular matrix; the upper part is ignored."""
     if is_numpy(L):
         multiply = blas.get_blas_funcs("trmm", (L, B))
         with limited_threads(L.shape[0]):
             return multiply(1.0, L, B, lower=1, trans_a=int(transposed))
-    return (L.T if transposed else L) @ B
+    xp, parts = namespace(L), []
+    n, step = L.shape[0], get_config().device_columns
+    for start in range(0, n, step):
+        block = slice(start, min(start + step, n))
+        own = xp.tril(L[block, block])
+        if transposed:
+            parts.append(own.T @ B[block, :] + L[block.stop :, block].T @ B[block.stop :, :])
+        else:
+            parts.append(own @ B[block, :] + L[block, :start] @ B[:start, :])
+    return xp.concat(parts, axis=0)
+
+
+def squared_columns(L: Any) -> Any:
+    """Return the sum of squares of each column of a lower triangular matrix, in float64."""
+    xp, parts = namespace(L), []
+    n, step = L.shape[0], get_config().device_columns
+    for start in range(0, n, step):
+        block = slice(start, min(start + step, n))
+        own, below = xp.tril(L[block, block]), L[block.stop :, block]
+        if is_numpy(L):
+            squares = np.einsum("ij,ij->j", below, below)
+        else:
+            squares = xp.sum(below * below, axis=0)
+        parts.append(astype(xp.sum(own * own, axis=0) + squares, "float64"))
+    return xp.concat(parts, axis=0)
 
 
 def symmetric_product(A: Any, B: Any) -> Any:
@@ -161,3 +188,23 @@ def symmetric_product(A: Any, B: Any) -> Any:
     # SciPy's product instead of NumPy's: each has its own thread pool, whose threads stay busy for
     # a while after each call, so that alternating between them is slow.
     return blas.dsymm(1.0, A.T, B, lower=1) if is_numpy(A) else A @ B
+
+
+def sparse_products(X: Any, Y: Any, like: Any) -> Any:
+    """Return X Y^T of CSR matrices as a dense array on the device of another array."""
+    if library(like) != "torch":
+        return asarray(X, like) @ asarray(Y, like).T
+    torch = importlib.import_module("torch")
+
+    def moved(rows: Any) -> Any:
+        parts = [torch.from_numpy(np.array(x)) for x in (rows.indptr, rows.indices, rows.data)]
+        with warnings.catch_warnings():
+            # That CSR is new in torch, and that it does not check the indices; SciPy did.
+            warnings.simplefilter("ignore", UserWarning)
+            return torch.sparse_csr_tensor(*parts, size=rows.shape).to(like.device)
+
+    left, step = moved(X), max(1, _DENSE_ENTRIES // max(1, Y.shape[1]))
+    parts = [
+        left @ moved(Y[start : start + step]).to_dense().T for start in range(0, Y.shape[0], step)
+    ]
+    return torch.cat(parts, dim=1)
