@@ -122,11 +122,11 @@ def test_the_estimator_checks_its_parameters(imcc, pets, tmp_path, setting, mess
 
 
 def test_parameters_of_the_ensemble(imcc, pets, tmp_path):
-    few = ("views=raw", "linear=false", "max_time=60")
+    few = ("views=raw", "linear=false", "max_memory=4e9")
     settings = [word for setting in few for word in ("--set", setting)]
     imcc("tune", pets / "train.csv", *NAMED, "-o", tmp_path / "m.skops", *settings)
     params = read_card(tmp_path / "m.skops").params
-    assert (params["views"], params["linear"], params["max_time"]) == (["raw"], False, 60)
+    assert (params["views"], params["linear"], params["max_memory"]) == (["raw"], False, 4e9)
 
 
 def test_folds_are_those_of_all_cross_validations(imcc, tmp_path):

@@ -480,6 +480,8 @@ class TableClassifier(FitScoreMixin, BaseEstimator):
         choose = 7e-6 * min(n, _ROWS_TO_CHOOSE) ** 2 if chooses else 0.0
         slow = self.estimator is None or hasattr(self.estimator, "fit_held_out")
         fit = 1e-3 * n**1.4 + 1e-9 * n**3 if slow else 1e-6 * n**2
+        max_time = getattr(self.estimator, "max_time", None)
+        fit = fit if max_time is None else min(fit, max_time)
         return choose, 3e-4 * n, fit
 
     def _choose_weights(
