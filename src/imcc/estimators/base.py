@@ -183,7 +183,8 @@ class ScoringClassifierMixin(FitScoreMixin):
                 )
             scores = self.decision_function(X)
             return self._of_classes(to_numpy(namespace(scores).argmax(scores, axis=1)), scores)
-        has_chances, limits = hasattr(self, "predict_proba"), getattr(self, "thresholds_", None)
+        has_chances = hasattr(self, "predict_proba")
+        limits: Any = getattr(self, "thresholds_", None)
         if thresholds is None and limits is None:
             # Of two classes with equal probabilities, the first one is predicted.
             is_binary = has_chances and self.target_kind_ == "binary"
@@ -210,10 +211,8 @@ class ScoringClassifierMixin(FitScoreMixin):
 
     def _in_frame(self, values: Any, X: Any) -> Any:
         """Return predictions of rows as a pandas data frame or series."""
-        names = self.classes_
-        if self.target_kind_ == "multilabel":
-            names = self.label_names_
-        return labelled_frame(values, names, X)
+        is_multilabel = self.target_kind_ == "multilabel"
+        return labelled_frame(values, self.label_names_ if is_multilabel else self.classes_, X)
 
     def _of_classes(self, numbers: np.ndarray, like: Any) -> np.ndarray:
         """Return classes by index, in the array library of ``like`` if they are numeric."""
