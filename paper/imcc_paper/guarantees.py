@@ -217,8 +217,9 @@ def page_table(rows: Sequence[dict[str, Any]]) -> str:
 def mapie_table(rows: Sequence[dict[str, Any]]) -> str:
     """Return the table that compares one threshold for all labels with MAPIE's."""
     lines = [
-        "| data set | promise | kept: imcc | MAPIE | labels per row: imcc | MAPIE |",
-        "| --- | --- | ---: | ---: | ---: | ---: |",
+        "| data set | promise | kept: imcc | MAPIE | labels per row: imcc | MAPIE | no promise: imcc "
+        "| MAPIE |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     found = {tuple(row[name] for name in COLUMNS[:5]): row for row in rows}
     for row in rows:
@@ -228,7 +229,8 @@ def mapie_table(rows: Sequence[dict[str, Any]]) -> str:
         lines.append(
             f"| {row['data']} | {row['promise']} {row['level']} | {float(ours['kept']):.1%} "
             f"| {float(row['kept']):.1%} | {float(ours['predicted_per_row']):.2f} "
-            f"| {float(row['predicted_per_row']):.2f} |"
+            f"| {float(row['predicted_per_row']):.2f} | {float(ours['no_promise']):.0%} "
+            f"| {float(row['no_promise']):.0%} |"
         )
     return "\n".join(lines)
 

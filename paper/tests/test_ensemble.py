@@ -1,6 +1,10 @@
-"""The script behind the ensemble's numbers measures what it says."""
+"""The scripts behind the ensemble's numbers measure what they say."""
 
-from imcc_paper import ensemble
+import numpy as np
+import pytest
+
+from imcc_paper import ensemble, ensemble_speed
+from imcc_paper._measured import Measurements
 
 
 def small(**parameters):
@@ -20,3 +24,28 @@ def test_quality_is_that_of_the_models(small_problem, monkeypatch, capsys):
     expected = ensemble.evaluate(Y_new, model.decision_function(X_new))["average_precision"]
     assert lines[3].split()[:2] == ["made-up", "ensemble"]
     assert lines[3].split()[-1] == f"{expected:.4f}"
+
+
+def test_speed_is_measured_and_laid_out(small_problem, tmp_path, monkeypatch, capsys):
+    pytest.importorskip("lightgbm")
+    monkeypatch.setattr(ensemble_speed, "split", lambda *_: small_problem)
+    file = tmp_path / "rows.csv"
+    monkeypatch.setattr("sys.argv", ["speed", "--data", "made-up", "--csv", str(file)])
+    ensemble_speed.main()
+    found = Measurements.read(file)
+    assert found.cases("sets") == [f"made-up, {m}" for m in ensemble_speed.METHODS]
+    times = {m: found.of("sets", f"made-up, {m}")["fit_seconds"] for m in ensemble_speed.METHODS}
+    shown = capsys.readouterr().out
+    assert "| made-up | 90 x 5 x 4 |" in shown
+    assert f"{times['ensemble'] / times['lightgbm']:.2f} times as long" in shown
+
+
+def test_growth_is_measured_on_the_first_training_rows(small_problem, tmp_path, monkeypatch):
+    X, Y, X_new, Y_new = small_problem
+    np.savez(tmp_path / "data.npz", X=np.vstack([X, X_new]), Y=np.vstack([Y, Y_new]))
+    words = ["--file", str(tmp_path / "data.npz"), "--rows", "30", "60", "--methods", "logistic"]
+    monkeypatch.setattr("sys.argv", ["speed", *words, "--csv", str(tmp_path / "rows.csv")])
+    ensemble_speed.main()
+    found = Measurements.read(tmp_path / "rows.csv")
+    assert found.cases("growth") == ["30 rows, logistic", "60 rows, logistic"]
+    assert found.of("growth", "60 rows, logistic")["rows"] == 60

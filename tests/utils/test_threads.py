@@ -131,12 +131,13 @@ from unittest import mock
 import numpy as np, scipy.linalg
 from threadpoolctl import threadpool_info
 from imcc import IMCCClassifier, IMCCClassifierCV, KernelEnsembleClassifier
+from imcc._math.ensemble import ridge
 
-decompose = scipy.linalg.eigh
-
-def eigh(*args, **options):
-    used.update(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
-    return decompose(*args, **options)
+def watched(decompose):
+    def call(*args, **options):
+        used.update(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
+        return decompose(*args, **options)
+    return call
 
 X = np.random.default_rng(0).normal(size=(90, 5))
 for model in (
@@ -145,7 +146,10 @@ for model in (
     IMCCClassifier(3, solver="spectral"),
 ):
     used = set()
-    with mock.patch("scipy.linalg.eigh", eigh):
+    with (
+        mock.patch("scipy.linalg.eigh", watched(scipy.linalg.eigh)),
+        mock.patch("imcc._math.ensemble.ridge.cholesky", watched(ridge.cholesky)),
+    ):
         model.fit(X, X[:, :2] > 0)
     print(sorted(used))
 """

@@ -1,0 +1,135 @@
+"""The ensemble's time and accuracy beside LightGBM and logistic regression.
+
+    python -m imcc_paper.ensemble_speed --threads 2 --csv results/ensemble_speed.csv
+    python -m imcc_paper.ensemble_speed --threads 2 --file Imdb.arff.bz2 \
+        --rows 1000 3000 10000 30000 100000 --csv results/ensemble_speed.csv
+
+The first command measures on a development split (seed 1000) of the data sets of ``--data``.  The
+second one measures on the first so many of the training rows of a file, in random order, and
+evaluates on the fifth of its rows that is left out.  Everything is measured in one process, one fit
+after the other; times are those of a clock, so nothing else should run.
+
+* ``ensemble``: ``KernelEnsembleClassifier`` as it is;
+* ``lightgbm``: 200 trees per label, one label after the other, with all threads;
+* ``logistic``: the methods' own (``imcc_paper.methods``), which tunes its penalty.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+from sklearn.multiclass import OneVsRestClassifier
+from threadpoolctl import threadpool_limits
+
+from imcc import KernelEnsembleClassifier
+from imcc.datasets import read
+from imcc.estimators import label_scores
+from imcc.metrics import average_precision
+from imcc_paper import _measured
+from imcc_paper._measured import Measurements
+from imcc_paper.ensemble import FIRST_SEED, split
+from imcc_paper.methods import LogisticRegressionBaseline
+from imcc_paper.reproduction.rows import table
+
+DATA = ("yeast", "medical", "enron", "arts", "education")
+METHODS = ("ensemble", "lightgbm", "logistic")
+
+
+def model_of(method: str, threads: int) -> Any:
+    """Return the classifier of a method."""
+    if method == "ensemble":
+        return KernelEnsembleClassifier(random_state=0)
+    if method == "logistic":
+        return LogisticRegressionBaseline(random_state=0)
+    from lightgbm import LGBMClassifier
+
+    return OneVsRestClassifier(
+        LGBMClassifier(n_estimators=200, n_jobs=threads, random_state=0, verbose=-1)
+    )
+
+
+def measure(
+    found: Measurements, part: str, name: str, data: tuple[Any, ...], methods: Sequence[str], n: int
+) -> None:
+    """Fit each method to training rows with n threads, and evaluate it on others."""
+    X, Y, X_new, Y_new = data
+    size = {"rows": X.shape[0], "features": X.shape[1], "labels": Y.shape[1]}
+    for method in methods:
+        model = model_of(method, n)
+        with threadpool_limits(n), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of labels that all rows have, and of convergence
+            start = time.perf_counter()
+            model.fit(X, Y)
+            fitted = time.perf_counter()
+            scores = label_scores(model, X_new, Y.shape[1])
+            end = time.perf_counter()
+        found.add(
+            part,
+            f"{name}, {method}",
+            **size,
+            fit_seconds=fitted - start,
+            predict_seconds=end - fitted,
+            average_precision=average_precision(Y_new, scores),
+        )
+
+
+def speed_table(found: Measurements, part: str) -> str:
+    """Return the times and metrics of a part, and the mean of the times beside LightGBM's."""
+    cases = [case.rpartition(", ") for case in found.cases(part)]
+    methods = [m for m in METHODS if any(method == m for *_, method in cases)]
+    lines, ratios = [], []
+    for name in dict.fromkeys(name for name, *_ in cases):
+        own = {m: found.of(part, f"{name}, {m}") for m in methods}
+        size = own[methods[0]]
+        shape = " x ".join(f"{size[key]:,.0f}" for key in ("rows", "features", "labels"))
+        seconds = [f"{own[m]['fit_seconds']:.1f} s" for m in methods]
+        precisions = [f"{own[m]['average_precision']:.3f}" for m in methods]
+        lines.append([name, shape, *seconds, *precisions])
+        if "lightgbm" in own and "ensemble" in own:
+            ratios.append(own["ensemble"]["fit_seconds"] / own["lightgbm"]["fit_seconds"])
+    header = ["", "rows x features x labels"]
+    header += [f"{m}, fit" for m in methods] + [f"{m}, average precision" for m in methods]
+    text = table(header, lines)
+    if ratios:
+        mean = float(np.exp(np.mean(np.log(ratios))))
+        text += f"\n\nThe ensemble takes {mean:.2f} times as long as LightGBM (geometric mean)."
+    return text
+
+
+def main() -> None:
+    """Read the command line and measure what was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--data", nargs="+", default=list(DATA))
+    parser.add_argument("--file", help="a data set of which parts are measured")
+    parser.add_argument("--rows", type=int, nargs="+", default=[1000, 3000, 10_000])
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--threads", type=int, default=1)
+    _measured.add_csv_option(parser, "ensemble_speed")
+    options = parser.parse_args()
+    found = Measurements()
+    part = "growth" if options.file else "sets"
+    if options.file:
+        data = read(options.file)
+        train, test = train_test_split(
+            np.arange(data.n_rows), test_size=0.2, random_state=FIRST_SEED
+        )
+        for n in options.rows:
+            some = train[:n]
+            rows = data.X[some], data.Y[some], data.X[test], data.Y[test]
+            measure(found, part, f"{len(some)} rows", rows, options.methods, options.threads)
+    else:
+        for name in options.data:
+            measure(found, part, name, split(name, 0), options.methods, options.threads)
+    print(speed_table(found, part))
+    if options.csv:
+        found.save(options.csv)
+
+
+if __name__ == "__main__":
+    main()
