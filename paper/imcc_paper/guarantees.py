@@ -217,8 +217,8 @@ def page_table(rows: Sequence[dict[str, Any]]) -> str:
 def mapie_table(rows: Sequence[dict[str, Any]]) -> str:
     """Return the table that compares one threshold for all labels with MAPIE's."""
     lines = [
-        "| data set | promise | kept: imcc | MAPIE | labels per row: imcc | MAPIE | no promise: imcc "
-        "| MAPIE |",
+        "| data set | promise | kept: imcc | MAPIE | labels per row: imcc | MAPIE "
+        "| no promise: imcc | MAPIE |",
         "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     found = {tuple(row[name] for name in COLUMNS[:5]): row for row in rows}
