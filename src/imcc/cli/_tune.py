@@ -219,8 +219,7 @@ def tune(
             )
     with problems_reported():
         require_skops()  # without it, the work would be for nothing
-        check_output(output, force)
-        if not output.endswith(".skops"):
+        if check_output(output, force).suffix not in ("", ".skops"):
             raise click.UsageError(
                 f"-o {output}: model files are of skops, which runs no code when it is read; use "
                 "a name that ends in .skops"
