@@ -235,7 +235,7 @@ def run(name: str, wanted: list[str], split: int) -> Iterator[dict[str, object]]
             encoder = model.estimator_["table"]
             found = corrected.fit_held_out(encoder.transform(X), Y_train)
             added = corrected.decision_function(encoder.transform(X_test))
-            yield row(variant, found, added, start, float(bool(corrected.trees_)))
+            yield row(variant, found, added, start, float(corrected.n_trees_ > 0))
             continue
         stacked = not variant.endswith("-alone")
         inside, outside = plain_features(model, X), plain_features(model, X_test)

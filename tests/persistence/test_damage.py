@@ -564,7 +564,7 @@ def corrected():
     X = np.random.RandomState(0).randn(400, 6)
     Y = np.column_stack([(X[:, 0] > 0.5) & (X[:, 1] > -0.5), X[:, 2] > 0]).astype(int)
     model = KernelEnsembleClassifier(views=("raw",), trees="all", random_state=0).fit(X, Y)
-    assert model.trees_
+    assert model.n_trees_
     return X, model
 
 
@@ -581,11 +581,12 @@ def test_whole_boosted_trees_load(corrected, tmp_path):
     [
         ("feature", lambda old: old - 1 - old.max()),
         ("feature", lambda old: old.astype(float)),
-        ("threshold", lambda old: old[:, 1:]),
-        ("value", lambda old: old[:, :-1]),
+        ("threshold", lambda old: old[1:]),
         ("value", lambda old: None),
-        ("label", lambda old: -1),
-        ("label", lambda old: "0"),
+        ("left", lambda old: old + len(old)),
+        ("root", lambda old: -old - 1),
+        ("root", lambda old: old[1:]),
+        ("output", lambda old: old - 9),
         ("tree_columns", lambda old: np.array([-1, 0])),
         ("tree_columns", lambda old: np.array(["x"])),
     ],
@@ -594,10 +595,8 @@ def test_damaged_boosted_trees(corrected, name, change):
     model = copy.deepcopy(corrected[1])
     check_model(model, None, "m.skops")
     ensemble = model._model
-    label, trees = next(iter(ensemble.trees.items()))
-    if name == "label":
-        ensemble.trees[change(label)] = ensemble.trees.pop(label)
-    elif name == "tree_columns":
+    trees = ensemble.trees
+    if name == "tree_columns":
         object.__setattr__(ensemble, name, change(ensemble.tree_columns))
     else:
         object.__setattr__(trees, name, change(getattr(trees, name)))

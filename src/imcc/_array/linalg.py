@@ -126,7 +126,7 @@ def triangular_solve(L: Any, B: Any, transposed: bool = False) -> Any:
 def triangular_inverse(L: Any) -> Any:
     """Return the inverse of a lower triangular matrix, which is overwritten.
 
-    Entries above the diagonal are not changed.
+    Entries above the diagonal are neither used nor meaningful.
     """
     n, step = L.shape[0], get_config().device_columns
     if is_numpy(L):
@@ -146,7 +146,7 @@ def triangular_inverse(L: Any) -> Any:
         if start > 0:
             before = own @ L[block, :start]
             L[block, :start] = -lower_product(L[:start, :start], before.T, transposed=True).T
-        L[block, block] = xp.tril(own) + xp.triu(L[block, block], k=1)
+        L[block, block] = own
     return L
 
 
@@ -194,6 +194,8 @@ def sparse_products(X: Any, Y: Any, like: Any) -> Any:
     """Return X Y^T of CSR matrices as a dense array on the device of another array."""
     if library(like) != "torch":
         return asarray(X, like) @ asarray(Y, like).T
+    if Y.shape[0] > X.shape[0]:
+        return sparse_products(Y, X, like).T
     torch = importlib.import_module("torch")
 
     def moved(rows: Any) -> Any:

@@ -23,6 +23,7 @@ from imcc._array.device import (
 from imcc._math.ensemble.members import Labels
 from imcc._math.ensemble.search import RECIPE, Fitted, Options, Plan, fit_ensemble, make_plan
 from imcc._math.ensemble.selection import CRITERIA
+from imcc._math.ensemble.trees import MANY_ROWS
 from imcc._math.ensemble.views import VIEWS, choose_views, is_mostly_zero
 from imcc._math.fitting import warn_of_patterns
 from imcc._math.search.grid import check_list
@@ -45,6 +46,8 @@ REMEDY = "use fewer rows, or a larger max_memory"
 _SHARE = 0.8
 # Fewer landmarks than this say little about the rows.
 _FEWEST_LANDMARKS = 500
+# Labels up to which trees are fitted by default; each takes about as long as all kernels of it.
+_MOST_TREE_LABELS = 100
 # Held-out probabilities that are kept, 80 MB.
 _MOST_KEPT = 20_000_000
 
@@ -75,9 +78,11 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
     linear : bool, default=True
         Whether linear models may join, for rows that are mostly zero and have at least 300
         columns.
-    trees : "all", sequence of int or None, default=None
-        Columns of X that trees may look at to correct the mean log-odds; None means no trees.
-        :class:`imcc.TableClassifier` gives the columns that are not words.
+    trees : "auto", "all", sequence of int or None, default="auto"
+        Columns of X that boosted trees may look at to correct the mean log-odds, which they do if
+        the held-out log loss gets clearly lower.  "auto" means all columns from 8,000 rows on, for
+        up to 100 labels: with fewer rows, kernels alone are about as accurate.  None means no
+        trees.
     max_memory : float or None, default=None
         Bytes that the fit may use.  None means 80 % of the memory of this machine or control group,
         or of the free memory of the device.  Kernels are exact if a matrix of n x n numbers in
@@ -115,8 +120,8 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         ``keep_held_out``.
     scoring_ : str
         The metric that was used for selection.
-    trees_ : dict of int to Trees
-        The trees of the outputs that are corrected by trees.
+    n_trees_ : int
+        Number of trees; 0 if they did not help.
     precision_ : {"float64", "float32"}
         Precision of the factors; the coefficients are those of float64 either way.
     n_landmarks_ : int
@@ -168,7 +173,7 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         views: str | Sequence[str] = "auto",
         scoring: str | Callable[..., float] = "average_precision",
         linear: bool = True,
-        trees: str | Sequence[int] | None = None,
+        trees: str | Sequence[int] | None = "auto",
         max_memory: float | None = None,
         max_time: float | None = None,
         keep_held_out: bool = True,
@@ -271,7 +276,7 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
                     scoring=self.scoring,
                     binary=target.kind == "binary",
                     linear=bool(self.linear),
-                    tree_columns=self._tree_columns(X.shape[1]),
+                    tree_columns=self._tree_columns(X.shape[1], *target.signs.shape),
                     max_seconds=self.max_time,
                     seed=draw_seed(self.random_state),
                     plan=plan,
@@ -296,13 +301,14 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
             if getattr(self, name) is not None:
                 check_number(name, getattr(self, name), above=0)
 
-    def _tree_columns(self, count: int) -> np.ndarray | None:
+    def _tree_columns(self, count: int, n: int, n_labels: int) -> np.ndarray | None:
         """Return the columns that trees may look at."""
         if self.trees is None:
             return None
         if isinstance(self.trees, str):
-            check_choice("trees", self.trees, ["all"])
-            return np.arange(count)
+            check_choice("trees", self.trees, ["auto", "all"])
+            wanted = self.trees == "all" or (n >= MANY_ROWS and n_labels <= _MOST_TREE_LABELS)
+            return np.arange(count) if wanted else None
         columns = np.asarray(self.trees)
         if columns.ndim != 1 or (len(columns) and columns.dtype.kind not in "iu"):
             raise InvalidArgumentError("trees", f"must be numbers of columns, got {self.trees!r}")
@@ -353,7 +359,8 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         self.search_results_ = _table(fitted)
         self.held_out_score_ = fitted.score
         self.scoring_ = fitted.criterion
-        self.trees_ = fitted.model.trees
+        trees = fitted.model.trees
+        self.n_trees_ = 0 if trees is None else len(trees.root)
         self.precision_ = plan.precision
         self.n_landmarks_ = plan.n_landmarks
         self.stopped_early_ = fitted.stopped

@@ -169,24 +169,22 @@ def _check_boosted(found: Any, path: str) -> None:
     held: dict[str, Any] = getattr(found, "__dict__", {})
     short, holds = name_of(type(found)), True
     if short == "BoostedTrees":
-        arrays: list[Any] = [held.get(name) for name in ("feature", "threshold", "value")]
-        holds = all(isinstance(array, np.ndarray) and array.ndim == 2 for array in arrays)
+        nodes = [held.get(name) for name in ("feature", "left", "right", "threshold", "value")]
+        ends = [held.get(name) for name in ("root", "output")]
+        arrays: list[Any] = [*nodes, *ends]
+        holds = all(isinstance(array, np.ndarray) and array.ndim == 1 for array in arrays)
         if holds:
-            feature, threshold, value = arrays
-            n_trees, n_inner = feature.shape
+            feature, left, right, threshold, value, root, output = arrays
+            n_nodes = len(feature)
             holds = bool(
-                feature.dtype.kind == "i"
+                all(array.dtype.kind == "i" for array in (feature, left, right, root, output))
                 and threshold.dtype.kind == value.dtype.kind == "f"
-                and threshold.shape == feature.shape
-                and value.shape == (n_trees, n_inner + 1)
-                and n_inner & (n_inner + 1) == 0  # complete to some depth
-                and (feature >= 0).all()
+                and all(len(array) == n_nodes for array in arrays[:5])
+                and len(root) == len(output)
+                and all((array >= 0).all() for array in (feature, left, right, root, output))
+                and all((array < n_nodes).all() for array in (left, right, root))
             )
     elif short == "EnsembleModel":
-        trees = held.get("trees", {})
-        holds = isinstance(trees, dict) and all(
-            isinstance(label, (int, np.integer)) and label >= 0 for label in trees
-        )
         for name in ("tree_columns", "varying"):
             chosen = np.asarray(held.get(name, ()))
             holds = holds and (

@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from imcc._math.ensemble.trees import MANY_ROWS
 from imcc._math.thresholds import CRITERIA
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.progress import part, report_progress
@@ -48,8 +49,6 @@ _TEXT_WEIGHTS = (1.0, 4.0, 16.0)
 # Maximum number of rows used to choose the weights; with fewer than the minimum, the default.
 _ROWS_TO_CHOOSE = 1000
 _FEWEST_ROWS = 20
-# The most features that trees are given, which are dense there.
-_FEATURES_OF_TREES = 256
 
 
 def _has(method: str) -> Any:
@@ -87,10 +86,10 @@ class TableClassifier(FitScoreMixin, BaseEstimator):
         predicted, even if its probabilities are well calibrated.  Classifiers without held-out
         scores are fitted five more times.
     trees : "auto" or bool, default="auto"
-        Whether the log-odds are corrected by boosted trees of the columns that are not text, if
-        that decreases the log loss of held-out rows: the parameter ``trees`` of the classifier.
-        "auto" means yes if it has one, as :class:`imcc.KernelEnsembleClassifier` does, and there
-        are such columns.
+        Whether the log-odds are corrected by boosted trees, if that decreases the log loss of
+        held-out rows: the parameter ``trees`` of the classifier.  They look at the columns that are
+        not text, and from 8,000 rows on at words, too.  "auto" means yes if the classifier has the
+        parameter, as :class:`imcc.KernelEnsembleClassifier` does, and there are such columns.
     unknown_labels : bool, default=False
         Whether missing values in label columns of the table are unknown labels: each label is then
         learned from the rows in which it is known, if the classifier supports that.  Otherwise they
@@ -452,26 +451,24 @@ class TableClassifier(FitScoreMixin, BaseEstimator):
 
     def _with_trees(self, chosen: Any, encoder: TableEncoder, features: Any) -> Any:
         """Return a classifier, with trees that correct it if they are wanted and can be had."""
-        if self.trees is False:
-            return chosen
-        if self.trees is not True and self.trees != "auto":
+        if self.trees not in (True, False, "auto"):
             raise InvalidArgumentError("trees", f"must be 'auto' or a bool, got {self.trees!r}")
-        text = encoder.schema_.of_kind("text")
-        plain = np.flatnonzero(~np.isin(encoder.feature_columns(), text))
-        able = "trees" in chosen.get_params(deep=False)
-        if self.trees == "auto" and not (able and len(plain)):
-            return chosen
-        if not able:
+        if "trees" not in chosen.get_params(deep=False):
+            if self.trees is not True:
+                return chosen
             raise InvalidArgumentError(
                 "trees",
                 "is for a classifier that has this parameter too, such as "
                 f"KernelEnsembleClassifier; {type(chosen).__name__} does not have it",
             )
-        if len(plain) > _FEATURES_OF_TREES:
-            # Those that are not 0 in most rows: all numbers, and the most frequent values.
-            often = np.asarray((features[:, plain] != 0).sum(axis=0)).ravel()
-            plain = np.sort(plain[np.argsort(-often, kind="stable")[:_FEATURES_OF_TREES]])
-        return clone(chosen).set_params(trees=plain.tolist())
+        if self.trees is False:
+            return clone(chosen).set_params(trees=None)
+        text = encoder.schema_.of_kind("text")
+        plain = np.flatnonzero(~np.isin(encoder.feature_columns(), text))
+        if self.trees == "auto" and not len(plain):
+            return chosen
+        all_columns = features.shape[0] >= MANY_ROWS or not len(plain)
+        return clone(chosen).set_params(trees="all" if all_columns else plain.tolist())
 
     def _shares(self, table: Any, schema: Schema) -> tuple[float, float, float]:
         """Return the approximate times of choosing weights, encoding and fitting."""

@@ -425,19 +425,19 @@ def test_trees_find_limits_that_kernels_miss(limits):
     alone = small().fit(X, Y)
     clf = small(trees="all")
     held_out = clf.fit_held_out(X, Y)
-    assert set(clf.trees_) == {0, 1}
+    assert clf.n_trees_ == len(clf._model.trees.root)
+    assert set(clf._model.trees.output) == {0, 1}
     assert log_loss(clf, X_test, Y_test) < log_loss(alone, X_test, Y_test)
     np.testing.assert_allclose(clf.held_out_score_, evaluate(Y, held_out)["average_precision"])
     few = small(trees=[0, 1]).fit(X, Y)
-    seen = {int(k) for trees in few.trees_.values() for k in np.unique(trees.feature)}
-    assert seen <= {0, 1, 2, 3}  # two columns, two log-odds
+    assert set(few._model.trees.feature) <= {0, 1, 2, 3}  # two columns, two log-odds
 
 
 def test_without_signal_for_trees_the_model_is_as_it_was(data, fitted):
     X, _ = data
     Y = (np.random.RandomState(1).rand(len(X), 2) < 0.4).astype(int)
     clf = small(trees="all").fit(X, Y)
-    assert clf.trees_ == {}
+    assert clf.n_trees_ == 0
     found = clf.decision_function(X)
     np.testing.assert_array_equal(found, small().fit(X, Y).decision_function(X))
 

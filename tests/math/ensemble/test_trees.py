@@ -1,53 +1,126 @@
-"""Boosted trees: exact against a slow twin."""
+"""Boosted trees: the arrays score rows as LightGBM does, a row and a tree at a time as well."""
 
+import lightgbm
 import numpy as np
 import pytest
-from sklearn.tree import DecisionTreeRegressor
+import scipy.sparse as sp
 
 from imcc._math.ensemble import trees
-from imcc._math.ensemble.trees import Boosting
-from tests.naive.trees import boosted_by_rows
-
-SETTINGS = {"n_trees": 5, "rate": 0.3, "min_leaf": 3, "most_features": 99, "most_rows": 999}
+from imcc._math.ensemble.trees import Boosting, Trees
+from tests.naive.trees import sums_by_rows
 
 
-@pytest.fixture(autouse=True)
-def few_trees(monkeypatch):
-    for name, value in SETTINGS.items():
-        monkeypatch.setattr(trees, name.upper(), value)
+def make(n=200, n_labels=2, seed=0):
+    rng = np.random.RandomState(seed)
+    X = rng.randn(n, 5).astype(np.float32)
+    on = np.column_stack([X[:, 0] * X[:, 1] > 0, X[:, 2] > 0.3])[:, :n_labels]
+    return X, on, 0.5 * rng.randn(n, n_labels)
 
 
-def boost(X, on, start, seed=0, weight=None):
-    boosting = Boosting(X, start[:, None], on[:, None], None, weight, None, seed)
-    return boosting.fit(np.arange(len(X)))[0]
+def boost(X, on, start, known=None, weight=None, groups=None, seed=0):
+    return Boosting(X, start, on, known, weight, groups, seed)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_boosting_is_that_of_the_obvious_loop(weighted):
-    rng = np.random.RandomState(3)
-    X = rng.randn(80, 4).astype(np.float32)
-    on = X[:, 0] * X[:, 1] > 0
-    start = rng.randn(80)
-    weight = rng.randint(1, 4, 80).astype(float) if weighted else None
-    new = rng.randn(30, 4).astype(np.float32)
-    expected = boosted_by_rows(X, on, start, new, seed=0, weight=weight, **SETTINGS)
-    found = boost(X, on, start, weight=weight).sums(new)
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_sums_are_those_of_a_walk_through_each_tree(sparse, monkeypatch):
+    monkeypatch.setattr(trees, "_ENTRIES", 500)  # several blocks of rows
+    X, on, start = make()
+    X = np.where(np.abs(X) > 0.7, X, 0).astype(np.float32)
+    found = boost(sp.csr_matrix(X) if sparse else X, on, start).fit(np.arange(150))
+    new = X[150:]
+    sums = found.sums(sp.csr_matrix(new) if sparse else new, 2)
+    np.testing.assert_allclose(sums, sums_by_rows(found, new, 2), rtol=1e-12)
+    assert np.abs(sums).max() > 0.1
 
 
-def test_a_tree_that_was_not_divided_is_one_leaf():
-    X = np.zeros((40, 2), dtype=np.float32)  # nothing to divide by
-    on = np.arange(40) < 10
-    assert DecisionTreeRegressor(max_depth=3).fit(X, on).tree_.node_count == 1
-    found = boost(X, on, np.zeros(40)).sums(np.array([[1e30, -1e30], [0, 0]], dtype=np.float32))
-    assert found[0] == found[1] < 0
+def test_scores_are_those_of_lightgbm(monkeypatch):
+    boosters = []
+    train = lightgbm.train
+
+    def kept(*args, **kwargs):
+        boosters.append(train(*args, **kwargs))
+        return boosters[-1]
+
+    monkeypatch.setattr(lightgbm, "train", kept)
+    X, on, start = make()
+    found = boost(X, on, start).fit(np.arange(200)).sums(X, 2)
+    expected = np.column_stack([booster.predict(X, raw_score=True) for booster in boosters])
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
-def test_large_tables_are_sampled_and_the_seed_decides(monkeypatch):
-    monkeypatch.setattr(trees, "MOST_ROWS", 60)
-    monkeypatch.setattr(trees, "MOST_FEATURES", 1)
-    X = np.random.RandomState(0).randn(300, 3).astype(np.float32)
-    on, start = X[:, 0] > 0.3, np.zeros(300)
-    first, again, other = (boost(X, on, start, seed=seed).sums(X) for seed in (0, 0, 1))
-    assert np.array_equal(first, again)
-    assert not np.array_equal(first, other)
+def test_trees_start_at_the_log_odds():
+    """Where these are right already, trees add little."""
+    X, on, _ = make(600)
+    right = np.where(on, 6.0, -6.0)
+    far = boost(X, on, np.zeros(on.shape)).fit(np.arange(600)).sums(X, 2)
+    near = boost(X, on, right).fit(np.arange(600)).sums(X, 2)
+    assert np.abs(near).mean() < 0.3 * np.abs(far).mean()
+
+
+def test_rows_of_weight_zero_and_unknown_labels_do_not_count():
+    X, on, start = make(400)
+    wrong = on.copy()
+    wrong[::2] = ~wrong[::2]
+    weight = np.where(np.arange(400) % 2, 1.0, 0.0)
+    known = np.repeat((weight > 0)[:, None], 2, axis=1)
+    every = np.arange(400)
+    one = boost(X, wrong, start, weight=weight).fit(every).sums(X, 2)
+    other = boost(X, on, start, weight=weight).fit(every).sums(X, 2)
+    unknown = boost(X, wrong, start, known=known).fit(every).sums(X, 2)
+    np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(unknown, other)
+
+
+def test_held_out_rows_are_scored_by_trees_of_the_other_folds():
+    X, on, _ = make(300)
+    groups = np.arange(300) // 3
+    part, weight = boost(X, on, np.zeros(on.shape), groups=groups).held_out()
+    assert weight > 0.5
+    # A label that nothing explains: what was fitted to a row must not help to score it.
+    noise = np.random.RandomState(1).rand(300, 1) > 0.5
+    assert boost(X, noise, np.zeros(noise.shape)).held_out()[1] < 0.3
+    assert np.mean((part > 0) == on) > 0.8
+
+
+def test_labels_with_few_rows_are_left_as_they_are():
+    X, on, start = make(300)
+    on[:, 1] = False
+    on[:5, 1] = True
+    found = boost(X, on, start).fit(np.arange(300))
+    assert set(found.output) == {0}
+    nothing = boost(X, on[:, 1:], start[:, 1:])
+    assert nothing.held_out()[1] == 0
+    assert not nothing.fit(np.arange(300)).sums(X, 1).any()
+
+
+@pytest.mark.parametrize("n", [300, 9000])
+def test_same_trees_whatever_the_threads(n, monkeypatch):
+    X, on, start = make(n)
+    found = []
+    for threads in (1, 2):
+        train = lightgbm.train
+
+        def limited(options, *args, train=train, threads=threads):
+            return train({**options, "num_threads": threads}, *args)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(lightgbm, "train", limited)
+            found.append(boost(X, on, start).fit(np.arange(n)))
+    np.testing.assert_array_equal(found[0].threshold, found[1].threshold)
+    np.testing.assert_array_equal(found[0].value, found[1].value)
+
+
+def test_no_trees_add_nothing():
+    whole, numbers = np.zeros(0, dtype=np.int32), np.zeros(0)
+    empty = Trees(whole, numbers, whole, whole, numbers, whole, whole)
+    np.testing.assert_array_equal(empty.sums(np.ones((3, 2)), 2), np.zeros((3, 2)))
+
+
+def test_a_system_without_threads_is_told_what_to_install(monkeypatch):
+    def missing(name):
+        raise OSError("libgomp.so.1: cannot open shared object file")
+
+    monkeypatch.setattr(trees.importlib, "import_module", missing)
+    X, on, start = make()
+    with pytest.raises(ImportError, match="libgomp1"):
+        boost(X, on, start).fit(np.arange(200))

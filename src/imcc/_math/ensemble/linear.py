@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, KFold
 
 #: Inverse penalties that are tried.
-INVERSE_PENALTIES = (1.0, 10.0)
+INVERSE_PENALTIES = (1.0, 3.0, 10.0)
 
 
 def fit_linear(

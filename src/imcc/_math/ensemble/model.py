@@ -70,7 +70,7 @@ class EnsembleModel:
         The outputs that members score; all others have the same label in every training row.
     base : array of shape (n_outputs,)
         The log-odds of the smoothed base rates, which are the scores of the other outputs.
-    trees : dict of int to Trees
+    trees : Trees or None
         What is added to some outputs.
     tree_columns : ndarray of int
         The columns that trees look at, before the log-odds of all outputs.
@@ -82,7 +82,7 @@ class EnsembleModel:
     members: tuple[Member, ...]
     varying: np.ndarray
     base: Array
-    trees: dict[int, Trees]
+    trees: Trees | None
     tree_columns: np.ndarray
 
     @property
@@ -102,7 +102,7 @@ class EnsembleModel:
         """Return the log-odds of host rows, (n_samples, n_outputs), on the model's device."""
         rows = centered(X, self.center)
         out = self.before_trees(rows)
-        if not self.trees:
+        if self.trees is None:
             return out
         scores = to_numpy(out)
         return asarray(scores + self.added_by_trees(rows, scores), out)
@@ -169,12 +169,10 @@ class EnsembleModel:
 
     def added_by_trees(self, rows: Features, scores: np.ndarray) -> np.ndarray:
         """Return what trees add to log-odds, for rows less the center."""
-        out = np.zeros(scores.shape)
-        if self.trees:
-            seen = seen_by_trees(rows, self.tree_columns, scores)
-            for j, trees in self.trees.items():
-                out[:, j] = trees.sums(seen)
-        return out
+        if self.trees is None:
+            return np.zeros(scores.shape)
+        seen = seen_by_trees(rows, self.tree_columns, scores)
+        return self.trees.sums(seen, scores.shape[1])
 
 
 def centered(X: Features, center: np.ndarray | None) -> Features:
@@ -188,8 +186,9 @@ def centered(X: Features, center: np.ndarray | None) -> Features:
     return (np.asarray(dense, dtype=np.float64) - center).astype(np.float32)
 
 
-def seen_by_trees(rows: Features, columns: np.ndarray, scores: np.ndarray) -> np.ndarray:
+def seen_by_trees(rows: Features, columns: np.ndarray, scores: np.ndarray) -> Features:
     """Return what trees look at: some columns, and the log-odds of all outputs."""
-    own = rows[:, columns]
-    own = own.toarray() if sp.issparse(own) else own
-    return np.ascontiguousarray(np.hstack([own, scores]), dtype=np.float32)
+    if sp.issparse(rows):
+        own = rows if len(columns) == rows.shape[1] else rows[:, columns]
+        return sp.hstack([own, sp.csr_matrix(scores)], format="csr", dtype=np.float32)
+    return np.hstack([rows[:, columns], scores]).astype(np.float32)

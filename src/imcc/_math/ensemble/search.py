@@ -241,7 +241,7 @@ def fit_ensemble(X: Features, labels: Labels, options: Options) -> Fitted:
     center = None if sp.issparse(X) else X.mean(axis=0, dtype=np.float64)
     search = _Search(centered(X, center), labels._replace(signs=own, known=known), options)
     nothing = EnsembleModel(
-        *(center, search.rows[:0], (), (), varying, asarray(base, labels.signs), {}),
+        *(center, search.rows[:0], (), (), varying, asarray(base, labels.signs), None),
         np.arange(0),
     )
     if not len(varying):
@@ -300,7 +300,7 @@ class _Search:
                 anchors,
                 tuple(self.space(key) for key in keys),
                 members,
-                *(nothing.varying, nothing.base, {}, np.arange(0)),
+                *(nothing.varying, nothing.base, None, np.arange(0)),
             ),
             held_out,
             criterion=criterion.name,
@@ -492,43 +492,51 @@ class _Search:
     def linear_candidates(self, pool: list[Candidate]) -> list[Candidate]:
         """Return linear models of words, if they lower the log loss of the best kernel clearly.
 
-        They are compared on a part of the rows and labels first.
+        First some labels are fitted without a part of the rows, and compared there.
         """
-        rows, seed = self.rows, self.options.seed
+        rows, options = self.rows, self.options
         wide = sp.issparse(rows) and rows.shape[1] >= _LINEAR_COLUMNS
-        if not (self.options.linear and wide) or self.clock.must_stop():
+        if not (options.linear and wide) or self.clock.must_stop():
             return []
         labels = self.labels._replace(signs=to_numpy(self.labels.signs))
-        view = "tfidf" if "tfidf" in self.options.views else self.options.views[-1]
+        view = "tfidf" if "tfidf" in options.views else options.views[-1]
         X = self.space((view, "linear")).transform(rows)
         best = to_numpy(max(pool, key=lambda candidate: candidate.value).log_odds)
-
-        def tried(
-            C: float, part: np.ndarray, columns: np.ndarray, n_folds: int
-        ) -> tuple[Any, LogisticMaps, bool]:
-            own = labels.part(part).columns(columns)
-            held_out = held_out_linear(X[part], own.signs > 0, *own[1:], C, n_folds, seed)
-            maps, log_odds = calibrated(held_out, own)
-            before = best[np.ix_(part, columns)]
-            return held_out, maps, helps(before, (before + log_odds) / 2, own)
-
-        part, few = np.sort(self.order[: _ROUNDS[1][0]]), most_frequent(labels, _LINEAR_LABELS)
-        every, all_labels = np.arange(self.n), np.arange(labels.signs.shape[1])
+        few = most_frequent(labels, _LINEAR_LABELS)
+        train, test = self._divided(labels)
+        own, before = labels.part(test).columns(few), best[np.ix_(test, few)]
+        losses = {}
         for C in INVERSE_PENALTIES:
-            if tried(C, part, few, 3)[2]:
-                held_out, maps, clear = tried(C, every, all_labels, _LINEAR_FOLDS)
-                if clear:
-                    break
-        else:
+            some = labels.part(train).columns(few)
+            coef, intercept = fit_linear(X[train], some.signs > 0, some.known, some.weight, C)
+            _, log_odds = calibrated(X[test] @ coef + intercept, own)
+            mean = (before + log_odds) / 2
+            if helps(before, mean, own):
+                losses[C] = log_losses(mean, own).sum()
+        if not losses:
             return []
-        coef, intercept = fit_linear(X, labels.signs > 0, labels.known, labels.weight, C)
+        C = min(losses, key=losses.__getitem__)
+        on, known, weight = labels.signs > 0, labels.known, labels.weight
+        held_out = held_out_linear(
+            X, on, known, weight, labels.groups, C, _LINEAR_FOLDS, options.seed
+        )
+        maps, log_odds = calibrated(held_out, labels)
+        if not helps(best, (best + log_odds) / 2, labels):
+            return []
+        coef, intercept = fit_linear(X, on, known, weight, C)
         setting = {**Kernel(view, "linear", 0.0)._asdict(), "penalty": 1.0 / C, "coupling": 0.0}
         like = self.labels.signs
-        log_odds = asarray(maps.log_odds(held_out), like)
-        maps = moved_record(maps, like)
-        value = self.criterion(self.labels)(log_odds)
+        moved = asarray(log_odds, like)
+        value = self.criterion(self.labels)(moved)
         coef, intercept = asarray(coef, like), asarray(intercept, like)
-        return [Candidate(setting, 0.0, coef, intercept, maps, log_odds, value)]
+        return [Candidate(setting, 0.0, coef, intercept, moved_record(maps, like), moved, value)]
+
+    def _divided(self, labels: Labels) -> tuple[np.ndarray, np.ndarray]:
+        """Return four fifths of the rows and others, at most so many as the second screening."""
+        splitter: Any = ShuffleSplit if labels.groups is None else GroupShuffleSplit
+        splits = splitter(1, test_size=0.2, random_state=self.options.seed)
+        train, test = next(splits.split(labels.signs, groups=labels.groups))
+        return train, test[: _ROUNDS[1][0]]
 
     def add_trees(self, fitted: Fitted) -> None:
         """Correct the mean log-odds by trees, if that lowers the log loss clearly."""
@@ -546,10 +554,9 @@ class _Search:
             return
         if labels.known is not None and self.options.confirm and not self._trees_help_new_rows():
             return
-        trees = {
-            int(model.varying[j]): replace(own, value=weight * own.value)
-            for j, own in boosting.fit(np.arange(self.n)).items()
-        }
+        found = boosting.fit(np.arange(self.n))
+        output = model.varying[found.output].astype(np.int32)
+        trees = replace(found, value=weight * found.value, output=output)
         fitted.model = replace(model, trees=trees, tree_columns=columns)
         fitted.held_out = asarray(before + added, labels.signs)
 
@@ -560,9 +567,7 @@ class _Search:
         something about the other labels, it would be what the log-odds of new rows do not say.
         """
         labels = self.labels._replace(signs=to_numpy(self.labels.signs))
-        splitter: Any = ShuffleSplit if labels.groups is None else GroupShuffleSplit
-        splits = splitter(1, test_size=0.2, random_state=self.options.seed)
-        train, test = next(splits.split(labels.signs, groups=labels.groups))
+        train, test = self._divided(labels)
         assert labels.known is not None
         if not labels.known[train].any(axis=0).all():
             return False  # there would be a label to learn from no row
