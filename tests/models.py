@@ -16,7 +16,7 @@ from imcc.baselines import (
     EnsembleClassifierChains,
     KernelRidgeBaseline,
 )
-from imcc.estimators import MultilabelCalibrator, TunedThresholds
+from imcc.estimators import GuaranteedThresholds, MultilabelCalibrator, TunedThresholds
 
 GRID = {"alphas": [1.0], "betas": [0.1, 1.0], "gammas": [0.1], "n_clusters": [4], "cv": 3}
 GRID["grid"] = "paper"  # one width
@@ -38,6 +38,9 @@ MODELS = {
     "grid search": GridSearchCV(IMCCClassifier(**IMCC), {"beta": [0.1, 1.0]}, cv=2),
     "thresholds": TunedThresholds(IMCCClassifier(**IMCC), cv=3),
     "thresholds of a search": TunedThresholds(IMCCClassifierCV(**GRID, random_state=0), cv=3),
+    "guaranteed": GuaranteedThresholds(
+        IMCCClassifier(**IMCC), recall=0.3, confidence=0.3, random_state=0
+    ),
     "ensemble": KernelEnsembleClassifier(views=("raw", "ranks", "tfidf"), random_state=0),
     "corrected by trees": KernelEnsembleClassifier(
         views=("raw", "ranks", "tfidf"), trees="all", random_state=0

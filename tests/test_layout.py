@@ -41,7 +41,7 @@ INSIDE = {
     ],
     "_math": [
         *("clustering", "kernels", "models", "sampling", "statistics", "landmarks", "maps"),
-        *("solver", "fitting", "platt", "logistic", "score_maps", "thresholds"),
+        *("solver", "fitting", "platt", "logistic", "score_maps", "thresholds", "guarantees"),
         *("search", "ensemble", "stream"),
     ],
     "_math.search": [

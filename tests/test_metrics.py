@@ -3,9 +3,11 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sklearn.metrics
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import (
     coverage_error,
@@ -18,6 +20,8 @@ from sklearn.metrics import hamming_loss as sk_hamming_loss
 from threadpoolctl import threadpool_limits
 
 import imcc.metrics as m
+from imcc import IMCCClassifier
+from imcc.estimators import MultilabelCalibrator, label_scores
 from imcc.experiment._scores import all_metrics
 from imcc.inspection import diagnose
 from imcc.metrics import label_f1, macro_f1, macro_f1_present, micro_f1
@@ -179,6 +183,37 @@ def test_scorers_point_upwards(name, small_problem):
     sign = 1 if m.METRICS[name].greater_is_better else -1
     assert m.get_scorer(name)(clf, X_new, Y_new) == pytest.approx(sign * value)
     assert value > 0
+
+
+def test_scorers_of_other_metrics(small_problem):
+    X, Y, X_new, Y_new = small_problem
+    forest = ExtraTreesClassifier(20, random_state=0).fit(X, Y)  # a list of arrays
+    ours = MultilabelCalibrator(IMCCClassifier(n_clusters=6, random_state=0), cv=3).fit(X, Y)
+    for model in (forest, ours):
+        chances = label_scores(model, X_new, Y.shape[1], method="predict_proba")
+        clipped = np.clip(chances, 1e-7, 1 - 1e-7)
+        losses = [sklearn.metrics.log_loss(y, p) for y, p in zip(Y_new.T, clipped.T, strict=True)]
+        expected = {
+            "log_loss": -np.mean(losses),
+            "macro_average_precision": sklearn.metrics.average_precision_score(Y_new, chances),
+            "macro_f1": sklearn.metrics.f1_score(Y_new, model.predict(X_new), average="macro"),
+        }
+        for name, value in expected.items():
+            assert m.get_scorer(name)(model, X_new, Y_new) == pytest.approx(value), name
+
+
+def test_unknown_labels_count_for_nothing():
+    truth = np.array([[1, 0], [0, 1], [np.nan, 1], [1, 0.0]])
+    scores = np.array([[0.9, 0.3], [0.4, 0.8], [0.99, 0.6], [0.2, 0.7]])
+    rows = [0, 1, 3]
+    of_first = sklearn.metrics.average_precision_score(truth[rows, 0], scores[rows, 0])
+    of_second = sklearn.metrics.average_precision_score(truth[:, 1], scores[:, 1])
+    assert m.macro_average_precision(truth, scores) == pytest.approx((of_first + of_second) / 2)
+    right = [0.9, 0.7, 0.6, 0.8, 0.6, 0.2, 0.3]
+    assert m.log_loss(truth, scores) == pytest.approx(-np.log(right).mean())
+    assert np.isnan(m.macro_average_precision([[0], [0]], [[0.1], [0.2]]))
+    with pytest.raises(ValueError, match="probabilities"):
+        m.log_loss([[1]], [[1.5]])
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix, lambda y: 2 * y - 1, lambda y: y > 0])

@@ -14,7 +14,7 @@ import imcc
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 # Where a module has another name than its distribution.
-DISTRIBUTIONS = {"sklearn": "scikit-learn", "iterstrat": "iterative-stratification"}
+DISTRIBUTIONS = {"sklearn": "scikit-learn"}
 
 
 def required(lines):

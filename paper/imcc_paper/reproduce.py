@@ -34,6 +34,7 @@ from imcc_paper import (
     classifier,
     clustering_page,
     gpu,
+    guarantees,
     label_issues,
     looking,
     scale,
@@ -91,6 +92,7 @@ MARKED = (
     RESULTS / "README.md",
     DOCS / "index.md",
     DOCS / "probabilities.md",
+    DOCS / "rare_labels.md",
     *MEASURED_PAGES,
 )
 _BLOCK = re.compile(r"(<!-- make reproduce: ([\w-]+) -->\n?)(.*?)(\n?<!-- end -->)", re.S)
@@ -273,6 +275,8 @@ def blocks(store: Store, outside: Store) -> Iterator[tuple[str, str]]:
         f"{own['reproduced']}, {own['better']} and {own['worse']}.",
     )
     yield "baselines", paper.some_cells(store)
+    yield "guarantees", guarantees.page_table(guarantees.stored_rows())
+    yield "guarantees-mapie", guarantees.mapie_table(guarantees.stored_rows())
     yield "calibration", calibration.page_table(calibration.stored_rows(CALIBRATION))
     for name, source in (("rows-paper", store), ("rows-outside", outside)):
         yield name, cost.origins(source, present(source.scores("coverage")).methods)
@@ -295,8 +299,8 @@ def front(scores: ScoreTable, measured: dict[str, str]) -> str:
 :class-container: numbers
 
 :::{{grid-item-card}} {gap.mean():+.4f}
-average precision against LightGBM, mean over {n} of the paper's {len(scores.datasets)} data sets;
-better on {wins} of {n}. [All comparisons](reproduction.md)
+average precision per row against LightGBM, mean over {n} of the paper's
+{len(scores.datasets)} data sets; better on {wins} of {n}. [All comparisons](reproduction.md)
 :::
 
 :::{{grid-item-card}} {measured["times-faster"]}

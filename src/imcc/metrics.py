@@ -1,4 +1,4 @@
-"""Multi-label metrics: the five metrics of the paper, precision and nDCG at k, and F1.
+"""Multi-label metrics: the five metrics of the paper, precision and nDCG at k, F1, and log loss.
 
 Notation for the five metrics: scores F and true labels Y, both of shape (n, q).  The rank of a
 label in a row is the number of labels of that row with at least the same score; tied labels all
@@ -16,6 +16,10 @@ average_precision  high    mean over relevant labels of (relevant labels of at l
 
 Each metric is the mean of its values over the rows.  one_error, ranking_loss and average_precision
 are undefined for rows with no label or with all labels, and ignore these rows.
+
+Two metrics are called average precision.  :func:`average_precision` is that of a *row*: it ranks
+the labels of each row.  :func:`macro_average_precision` is that of a *label*: it ranks the rows for
+each label, as scikit-learn's ``average_precision_score`` does, and takes the mean over labels.
 
 A NaN in ``y_true`` marks an unknown label.  Unknown labels of a row are ignored: q is the number of
 its known labels, and ranks and pairs are computed among these.  Rows without a known label are
@@ -36,7 +40,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.stats import rankdata
 from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.metrics import make_scorer
+from sklearn.metrics import average_precision_score, make_scorer
 from sklearn.utils import check_array
 
 from imcc._array.array import Array, asarray, is_numpy, namespace, take, to_numpy, zeros
@@ -61,6 +65,8 @@ __all__ = [
     "get_scorer",
     "hamming_loss",
     "label_f1",
+    "log_loss",
+    "macro_average_precision",
     "macro_f1",
     "macro_f1_present",
     "micro_f1",
@@ -547,10 +553,11 @@ def coverage(y_true: Any, scores: Any, sample_weight: Any = None) -> float:
 
 
 def average_precision(y_true: Any, scores: Any, sample_weight: Any = None) -> float:
-    """Label ranking average precision (higher is better).
+    """Average precision per row, which ranks the labels of each row (higher is better).
 
-    Per row, the mean over its relevant labels of the share of relevant labels among those with at
-    least the same score.  Rows with no label or with all labels are ignored.
+    Also known as label ranking average precision.  Per row, the mean over its relevant labels of
+    the share of relevant labels among those with at least the same score.  Rows with no label or
+    with all labels are ignored.
 
     Parameters
     ----------
@@ -569,7 +576,8 @@ def average_precision(y_true: Any, scores: Any, sample_weight: Any = None) -> fl
     Notes
     -----
     scikit-learn's ``label_ranking_average_precision_score`` has the same value per row, except
-    that it counts rows with no label or with all labels as 1.
+    that it counts rows with no label or with all labels as 1.  Its ``average_precision_score`` is
+    another metric, which ranks the rows for each label: see :func:`macro_average_precision`.
 
     Examples
     --------
@@ -819,6 +827,70 @@ def micro_f1(y_true: Any, y_pred: Any) -> float:
     return float(f1_of_counts(*(counts.sum() for counts in _label_counts(y_true, y_pred))))
 
 
+def macro_average_precision(y_true: Any, scores: Any) -> float:
+    """Average precision per label, which ranks the rows for each label (higher is better).
+
+    The mean of scikit-learn's ``average_precision_score`` over the labels that some row has.
+
+    Parameters
+    ----------
+    y_true : array-like or sparse matrix of shape (n_samples, n_labels)
+        True labels, as for :func:`evaluate`.  The rows in which a label is unknown (NaN) are
+        ignored for this label.
+    scores : array-like of shape (n_samples, n_labels)
+        Real-valued scores, as for :func:`evaluate`.
+
+    Returns
+    -------
+    float
+        Above 0 and at most 1; NaN if no row has a label.
+
+    See Also
+    --------
+    average_precision : Ranks the labels of each row instead.
+
+    Examples
+    --------
+    >>> from imcc.metrics import macro_average_precision
+    >>> macro_average_precision([[1, 0], [0, 1], [1, 0]], [[0.9, 0.3], [0.4, 0.8], [0.1, 0.2]])
+    0.9166666666666666
+    """
+    on, scores, known = _check_scores(y_true, scores)
+    rows = [slice(None)] * on.shape[1] if known is None else list(known.T)
+    labels = np.flatnonzero(on.any(axis=0))
+    values = [average_precision_score(on[rows[j], j], scores[rows[j], j]) for j in labels]
+    return float(np.mean(values)) if values else float("nan")
+
+
+def log_loss(y_true: Any, probabilities: Any) -> float:
+    """Mean over rows and labels of -log(the probability of what is true) (lower is better).
+
+    Parameters
+    ----------
+    y_true : array-like or sparse matrix of shape (n_samples, n_labels)
+        True labels, as for :func:`evaluate`.  Unknown labels (NaN) are ignored.
+    probabilities : array-like of shape (n_samples, n_labels)
+        Probability of each label, as of ``predict_proba``; at least 1e-7 from 0 and 1, to which
+        others are clipped.
+
+    Returns
+    -------
+    float
+        At least 0; log(2) = 0.69 for probabilities of 1/2.
+
+    Examples
+    --------
+    >>> from imcc.metrics import log_loss
+    >>> round(log_loss([[1, 0], [0, 1]], [[0.9, 0.2], [0.5, 0.5]]), 3)
+    0.429
+    """
+    on, probabilities, known = _check_scores(y_true, probabilities)
+    if (probabilities < 0).any() or (probabilities > 1).any():
+        raise ValueError("probabilities must be between 0 and 1")
+    right = np.clip(np.where(on, probabilities, 1 - probabilities), 1e-7, 1 - 1e-7)
+    return float(-np.log(right if known is None else right[known]).mean())
+
+
 def _label_counts(y_true: Any, y_pred: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the numbers of true positives, false positives and false negatives per label.
 
@@ -844,20 +916,35 @@ _FUNCTIONS = {
 }
 
 
+# Of the metrics that are not in METRICS: function, method of the classifier, greater is better.
+_SCORERS: dict[str, tuple[Any, Any, bool]] = {
+    "macro_average_precision": (
+        macro_average_precision,
+        ("decision_function", "predict_proba"),
+        True,
+    ),
+    "macro_f1": (macro_f1, "predict", True),
+    "log_loss": (log_loss, "predict_proba", False),
+}
+
+
 def get_scorer(name: str) -> Any:
-    """Make a scikit-learn scorer from one of the five metrics.
+    """Make a scikit-learn scorer from a metric.
 
     The scorer negates losses, so that greater is better, as in scikit-learn.
 
     Parameters
     ----------
     name : str
-        A name from :data:`METRICS`.
+        A name from :data:`METRICS`, which are computed from ``decision_function``, or
+        "macro_average_precision" (``decision_function`` or ``predict_proba``), "macro_f1"
+        (``predict``) or "log_loss" (``predict_proba``).  "average_precision" ranks the labels of
+        each row, "macro_average_precision" the rows for each label.
 
     Returns
     -------
     callable
-        A scorer ``scorer(estimator, X, y)`` that uses ``decision_function``.
+        A scorer ``scorer(estimator, X, y)``.
 
     Examples
     --------
@@ -871,9 +958,10 @@ def get_scorer(name: str) -> Any:
     >>> bool((scores <= 0).all())
     True
     """
-    check_choice("name", name, METRICS)
-    return make_scorer(
+    check_choice("name", name, (*METRICS, *_SCORERS))
+    function, method, greater_is_better = _SCORERS.get(name) or (
         _FUNCTIONS[name],
-        response_method="decision_function",
-        greater_is_better=METRICS[name].greater_is_better,
+        "decision_function",
+        METRICS[name].greater_is_better,
     )
+    return make_scorer(function, response_method=method, greater_is_better=greater_is_better)

@@ -63,7 +63,7 @@ def test_tune_shows_a_bar_with_an_estimate_on_a_terminal(pets, tmp_path):
     assert "\x1b[" in shown
     assert "tuning: " in plain
     assert re.search(r"━ +\d+%", plain)
-    assert re.search(r"left: +\d:\d\d:\d\d", plain)
+    assert re.search(r"about [\d.]+ s left", plain)
 
 
 def test_an_experiment_shows_its_tasks_on_a_terminal(pets, tmp_path):
@@ -107,7 +107,7 @@ def test_lines_say_how_far_it_is_where_there_is_no_terminal(pets, tmp_path, imcc
     for stage in ("screening", "fitting"):
         found = [line for line in lines if line.startswith("tuning") and stage in line]
         assert found, stage
-    assert re.fullmatch(r"tuning: .*: \d+% done, about [\d.]+ s left", found[0])
+    assert re.fullmatch(r"tuning: .*: \d+% done(, about [\d.]+ s left)?", found[0])
     shares = [int(m[1]) for m in map(re.compile(r"^tuning.*: (\d+)% done").match, lines) if m]
     assert shares == sorted(shares)
     assert len(shares) > 20
@@ -151,7 +151,29 @@ def test_the_estimate_follows_from_the_work_that_is_done(capsys):
         report_progress(1, 4, "the first")
     # A quarter took 0.2 seconds: the rest takes 0.6.
     said = capsys.readouterr().err
-    assert re.fullmatch(r"sleeping: the first: 25% done, about 0\.[6-9] s left\n", said)
+    first, last = said.splitlines()
+    assert re.fullmatch(r"sleeping: the first: 25% done, about 0\.[6-9] s left", first)
+    assert re.fullmatch(r"sleeping: 100% done in 0\.[2-4] s", last)
+
+
+def test_nothing_is_promised_too_early_or_too_late(capsys):
+    with config_context(progress_after=0.0, progress_every=0.0), working("sleeping"):
+        time.sleep(0.05)
+        report_progress(1, 1000, "the first")  # says nothing about the rest
+        report_progress(1, 1, "much is left")  # whatever is reported
+    early, late, last = capsys.readouterr().err.splitlines()
+    assert early == "sleeping: the first: 0% done"
+    assert late.startswith("sleeping: much is left: 99% done, about 0.")
+    assert "100% done" in last
+
+
+def test_a_limit_on_the_time_counts(capsys):
+    with config_context(progress_after=0.0, progress_every=0.0), working("x", max_time=0.4):
+        time.sleep(0.2)
+        report_progress(1, 100)
+    share, left = re.match(r"x: (\d+)% done, about ([\d.]+) s", capsys.readouterr().err).groups()
+    assert 45 <= int(share) <= 90
+    assert 0 < float(left) <= 0.3
 
 
 def test_parts_add_up_and_bars_do_not_go_back(capsys):
@@ -175,7 +197,7 @@ def test_parts_add_up_and_bars_do_not_go_back(capsys):
     ):
         report_progress(1, 2)
         report_progress(1, 4)
-    assert re.findall(r"(\d+)%", capsys.readouterr().err) == ["50", "50"]
+    assert re.findall(r"(\d+)%", capsys.readouterr().err) == ["50", "50", "100"]
 
 
 def test_results_are_the_same_with_a_receiver():

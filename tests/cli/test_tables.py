@@ -5,7 +5,6 @@ import re
 
 import numpy as np
 import pytest
-from scipy.special import expit
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
@@ -13,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from imcc import IMCCClassifier
+from imcc._utils.wrappers import innermost
 from imcc.estimators.thresholds import decision_thresholds
 from imcc.persistence import load_model, read_card, save_model
 from imcc.tables import UnknownValuesWarning, read_table
@@ -254,7 +254,7 @@ def test_tune_fits_an_ensemble_by_default(folder, imcc, tmp_path):
     chances = np.array([row[1:] for row in rows[1:]], dtype=float)
     assert ((chances > 0) & (chances < 1)).all()
     predicted = table(imcc("predict", out, folder / "test.csv", "--ignore-extra").stdout)
-    limits = expit(decision_thresholds(load_model(out), 2))
+    limits = decision_thresholds(load_model(out), 2)
     assert (limits != 0.5).any()
     np.testing.assert_array_equal(
         np.array([row[1:] for row in predicted[1:]], dtype=int), chances >= limits
@@ -330,3 +330,18 @@ def test_labels_are_unknown_only_if_that_is_said(imcc, tmp_path):
     assert "'l' has missing values" in refused
     assert "--unknown" not in refused
     assert "unknown_labels" not in refused
+
+
+def test_fast_and_a_limit_on_the_time(imcc, folder, tmp_path):
+    start = ("tune", folder / "train.csv", *NAMED, "-o", tmp_path / "m.skops", "--force")
+    imcc(*start, "--fast", "--quiet")
+    model = load_model(tmp_path / "m.skops")
+    ensemble = innermost(model)
+    assert (ensemble.max_time, model.trees, ensemble.trees_) == (10.0, False, {})
+    imcc(*start, "--max-time", "0.01", "--quiet")
+    model = load_model(tmp_path / "m.skops")
+    assert innermost(model).max_time == 0.01
+    assert innermost(model).stopped_early_
+    for option in (("--fast",), ("--max-time", "5")):
+        assert option[0] in imcc(*start, "--model", "imcc", *option, code=2).stderr
+    assert "--max-time" in imcc(*start, "--set", "max_time=5", code=2).stderr

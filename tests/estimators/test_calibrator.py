@@ -203,9 +203,9 @@ def test_weights_reach_the_classifier_or_are_refused():
 def test_thresholds_work_on_probabilities():
     X, Y, X_new, _ = problem()
     tuned = TunedThresholds(MultilabelCalibrator(IMCC)).fit(X, Y)
-    odds = tuned.decision_function(X_new)
-    np.testing.assert_array_equal(tuned.predict(X_new), odds >= tuned.thresholds_)
-    np.testing.assert_allclose(tuned.predict_proba(X_new), expit(odds))
+    chances = tuned.predict_proba(X_new)
+    np.testing.assert_array_equal(tuned.predict(X_new), chances >= tuned.thresholds_)
+    np.testing.assert_allclose(chances, expit(tuned.decision_function(X_new)))
 
 
 def test_bad_arguments():
@@ -273,37 +273,37 @@ def test_rows_of_weight_zero_are_left_out_of_folds_too():
         np.testing.assert_array_equal(every.predict_proba(X), rest.predict_proba(X))
 
 
-def test_probability_thresholds():
+def test_thresholds_are_probabilities():
     X, Y, X_new, _ = problem()
     clf = MultilabelCalibrator(IMCC).fit(X, Y)
     chances = clf.predict_proba(X_new)
     limits = [0.1, 0.3, 0.5, 0.0, 1.0]
     for wrapped in (clf, TunedThresholds(clf, cv="prefit").fit(X_new, problem()[3])):
-        found = wrapped.predict(X_new, probability_thresholds=limits)
+        found = wrapped.predict(X_new, thresholds=limits)
         np.testing.assert_array_equal(found, chances >= limits)
         assert found.dtype == np.int64
-        one = wrapped.predict(X_new, probability_thresholds=0.3)
+        one = wrapped.predict(X_new, thresholds=0.3)
         np.testing.assert_array_equal(one, chances >= 0.3)
         assert (one != wrapped.predict(X_new)).any()
         for wrong in (-0.1, 1.5, [0.2, 0.3], "a"):
-            with pytest.raises(ValueError, match=r"^probability_thresholds"):
-                wrapped.predict(X_new, probability_thresholds=wrong)
-        with pytest.raises(ValueError, match="pass only one of the two"):
-            wrapped.predict(X_new, thresholds=0, probability_thresholds=0.5)
-    with pytest.raises(ValueError, match="wrap the classifier in a MultilabelCalibrator"):
-        TunedThresholds(IMCC).fit(X, Y).predict(X_new, probability_thresholds=0.5)
+            with pytest.raises(ValueError, match=r"^thresholds"):
+                wrapped.predict(X_new, thresholds=wrong)
+    # Without probabilities, they are scores.
+    plain = TunedThresholds(IMCC, cv=3).fit(X, Y)
+    expected = plain.decision_function(X_new) >= -0.7
+    np.testing.assert_array_equal(plain.predict(X_new, thresholds=-0.7), expected)
 
 
-def test_probability_thresholds_of_vectors_of_classes():
+def test_thresholds_of_vectors_of_classes():
     X, y = make_classification(200, n_classes=3, n_informative=6, random_state=0)
     words = np.where(y == 1, "yes", "no")
     two = MultilabelCalibrator(IMCC).fit(X, words)
-    found = two.predict(X, probability_thresholds=0.2)
+    found = two.predict(X, thresholds=0.2)
     np.testing.assert_array_equal(found == "yes", two.predict_proba(X)[:, 1] >= 0.2)
-    with pytest.raises(ValueError, match="probability_thresholds is not allowed"):
-        MultilabelCalibrator(IMCC).fit(X, y).predict(X, probability_thresholds=0.2)
+    with pytest.raises(ValueError, match="thresholds is not allowed"):
+        MultilabelCalibrator(IMCC).fit(X, y).predict(X, thresholds=0.2)
     trees = TunedThresholds(RandomForestClassifier(9, random_state=0), cv=3).fit(X, words)
-    found = trees.predict(X, probability_thresholds=0.4)
+    found = trees.predict(X, thresholds=0.4)
     np.testing.assert_array_equal(found == "yes", trees.predict_proba(X)[:, 1] >= 0.4)
 
 

@@ -1,9 +1,11 @@
 """``fit`` and ``score`` have one signature: weights and groups are passed by name, everywhere."""
 
 import inspect
+import sys
 from types import ModuleType
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import GroupKFold, KFold
@@ -15,6 +17,7 @@ from imcc import IMCCClassifier, IMCCClassifierCV, KernelEnsembleClassifier
 from imcc._utils.errors import InvalidArgumentError
 from imcc.estimators import MultilabelCalibrator, TunedThresholds, cross_fit_scores
 from imcc.estimators.base_search import SearchClassifier
+from imcc.tables import TableClassifier
 from tests.baselines.test_all import BASELINES
 
 random = np.random.default_rng(0)
@@ -139,3 +142,45 @@ def test_a_fitted_classifier_needs_no_groups(wrapper):
     fitted = clone(PLAIN).fit(X, Y)
     with pytest.raises(InvalidArgumentError, match=r"groups .* cv='prefit'"):
         wrapper(fitted, cv="prefit").fit(X, Y, groups=GROUPS)
+
+
+def test_predictions_in_data_frames():
+    rng = np.random.default_rng(0)
+    names, index = ["red", "green"], [f"r{i}" for i in range(60)]
+    X = pd.DataFrame(rng.normal(size=(60, 3)), index=index, columns=list("abc"))
+    Y = pd.DataFrame((X.to_numpy()[:, :2] > 0).astype(int), columns=names)
+    calibrated = MultilabelCalibrator(PLAIN, cv=3)
+    for model in (calibrated, TunedThresholds(calibrated, cv=3), TableClassifier(calibrated)):
+        model.fit(X, Y)
+        found = model.predict(X, as_frame=True)
+        assert found.columns.tolist() == names
+        assert found.index.tolist() == index
+        np.testing.assert_array_equal(found, model.predict(X))
+        chances = model.predict_proba(X, as_frame=True)
+        assert chances.columns.tolist() == names
+        np.testing.assert_array_equal(chances, model.predict_proba(X))
+        some = model.predict(X, [0.3, 0.9], as_frame=True)
+        np.testing.assert_array_equal(some, chances >= [0.3, 0.9])
+        with pytest.raises(ValueError, match=r"^thresholds"):
+            model.predict(X, 1.5)
+    plain = PLAIN.fit(X.to_numpy(), Y.to_numpy()).predict(X.to_numpy(), as_frame=True)
+    assert plain.columns.tolist() == ["label0", "label1"]
+    words = np.where(Y["red"], "yes", "no")
+    of_classes = MultilabelCalibrator(PLAIN, cv=3).fit(X, words)
+    assert of_classes.predict(X, as_frame=True).tolist() == of_classes.predict(X).tolist()
+    assert of_classes.predict_proba(X, as_frame=True).columns.tolist() == ["no", "yes"]
+
+
+def test_data_frames_need_pandas(monkeypatch):
+    X, Y = np.eye(12), np.eye(12, 2, dtype=int)
+    model = IMCCClassifier(n_clusters=2, random_state=0).fit(X, Y)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="as_frame=True needs the package 'pandas'"):
+        model.predict(X, as_frame=True)
+
+
+def test_missing_values_name_the_classifier_that_takes_them():
+    X = np.eye(12)
+    X[3, 2] = np.nan
+    with pytest.raises(ValueError, match=r"^X contains NaN.*TableClassifier"):
+        IMCCClassifier(n_clusters=2).fit(X, np.eye(12, 2, dtype=int))

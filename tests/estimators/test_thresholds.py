@@ -4,6 +4,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import expit
 from sklearn.base import clone
 from sklearn.datasets import make_multilabel_classification
 from sklearn.ensemble import ExtraTreesClassifier
@@ -33,7 +34,8 @@ from imcc.estimators import (
     cross_fit_scores,
     label_scores,
 )
-from imcc.estimators.thresholds import decision_thresholds
+from imcc.estimators.cross_fit import deciding_method
+from imcc.estimators.thresholds import decision_thresholds, score_thresholds
 from imcc.metrics import average_precision
 from tests.estimators.test_scikit_learn import WEIGHTS
 from tests.naive import thresholds as naive
@@ -506,9 +508,13 @@ def test_decision_thresholds_are_those_that_predict(rare):
         MultilabelCalibrator(tuned, cv="prefit").fit(X_new, Y[:80]),
         GridSearchCV(TunedThresholds(base), {"min_support": [5]}, cv=2).fit(X, Y),
     ]
+    models.append(TunedThresholds(models[3], cv="prefit").fit(X_new, Y[:80]))
     for model in models:
-        limits = decision_thresholds(model, 4)
-        np.testing.assert_array_equal(label_scores(model, X_new, 4) >= limits, model.predict(X_new))
+        values = label_scores(model, X_new, 4, method=deciding_method(model))
+        predicted = model.predict(X_new)
+        np.testing.assert_array_equal(values >= decision_thresholds(model, 4), predicted)
+        scores = label_scores(model, X_new, 4)
+        np.testing.assert_array_equal(scores >= score_thresholds(model, 4), predicted)
     np.testing.assert_array_equal(decision_thresholds(trees, 4), [0.5] * 4)
 
 
@@ -521,10 +527,10 @@ def test_held_out_scores_of_the_classifier_itself():
     held_out = clone(ensemble).fit_held_out(X, Y)
     tuned = TunedThresholds(ensemble, cv="held_out").fit(X, Y)
     np.testing.assert_array_equal(tuned.decision_function(X), plain.decision_function(X))
-    expected = choose_thresholds(Y, held_out, "f1").thresholds
+    expected = choose_thresholds(Y, expit(held_out), "f1", default=0.5).thresholds
     np.testing.assert_array_equal(tuned.thresholds_, expected)
-    np.testing.assert_array_equal(tuned.predict(X), tuned.decision_function(X) >= expected)
-    assert tuned.thresholds_[3] == 0
+    np.testing.assert_array_equal(tuned.predict(X), tuned.predict_proba(X) >= expected)
+    assert tuned.thresholds_[3] == 0.5
     # They are held out: worse than the scores of rows that the model has seen.
     seen = average_precision(Y, plain.decision_function(X))
     assert average_precision(Y, held_out) < seen

@@ -1,5 +1,3 @@
-import os
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -177,8 +175,6 @@ def test_seeds_depend_on_base_data_set_and_repetition_only(pets):
 
 
 def test_stratified_splits_are_others(pets):
-    if os.environ.get("CI") != "true":
-        pytest.importorskip("iterstrat", reason="iterative-stratification is not installed")
     plain, even = (run_task(only(pets, DICE, stratified=s), 1) for s in (False, True))
     assert plain.selections != even.selections
 

@@ -245,7 +245,6 @@ def test_words_mean_what_they_meant_in_training(trained, file):
         ("size,wet,hue,kind\nbig,no,red,x\n", "line 2: .*'size'.*'big' is not a number"),
         ("size,wet,hue,kind\n1,no,red,z\n", "line 2: .*'kind' is 'z' here"),
         ('size,wet,hue,kind\n"1,234",no,red,x\n', "'size' holds numbers such as '1,234'"),
-        ("size,size,wet,hue,kind\n1,1,no,red,x\n", "columns have the same name"),
         ("size,wet,hue,kind\n", "no rows"),
     ],
 )

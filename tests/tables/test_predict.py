@@ -11,6 +11,7 @@ import pytest
 
 from imcc import IMCCClassifier
 from imcc._utils.errors import InvalidArgumentError
+from imcc.datasets import DataFormatError
 from imcc.persistence import save_model
 from imcc.tables import (
     TableClassifier,
@@ -121,3 +122,19 @@ def test_values_that_pandas_does_not_have():
     far = pa.array([2**31 - 1], pa.int32()).cast(pa.date32())
     with pytest.raises(TableError, match=r"columns 'when: date32\[day\]'"):
         _natural_frame(pa.table({"when": far}))
+
+
+def test_another_table_is_said_to_be_one(tmp_path):
+    rng = np.random.default_rng(0)
+    table = {"age": rng.normal(size=40), "vip": rng.integers(0, 2, 40), "late": [0, 1] * 20}
+    model = TableClassifier(IMCCClassifier(n_clusters=2, random_state=0)).fit(
+        table, ["vip", "late"]
+    )
+    (tmp_path / "other.csv").write_text("species,weight\ncat,3\ndog,4\n")
+    for ignore_extra in (False, True):
+        with pytest.raises(DataFormatError, match=r"another table.*'age'.*'species'"):
+            write_predictions(
+                model, tmp_path / "other.csv", tmp_path / "o.csv", ignore_extra=ignore_extra
+            )
+    with pytest.raises(TableError, match=r"another table.*'age'.*'species'"):
+        model.predict({"species": ["cat"]})

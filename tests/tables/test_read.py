@@ -1,9 +1,12 @@
 """Files as tables: every cell as it is written, delimiters recognised, damage said."""
 
+import gzip
+import json
+
 import numpy as np
 import pytest
 
-from imcc.datasets import DataFormatError
+from imcc.datasets import DataFormatError, DataWarning
 from imcc.tables import read_table
 from imcc.tables._read import TableFile, _Gathered, decoded, joined_tables, table_fingerprint
 
@@ -57,13 +60,61 @@ def test_newlines_in_quotes_and_no_header(tmp_path):
     assert read_table(path).column_names == ["größe, cm", 'he said "hi"', "x"]
 
 
+def test_columns_of_the_same_name_are_renamed(tmp_path):
+    path = written(tmp_path, "a,b,a,a_2,a\n1,2,3,4,5\n")
+    with pytest.warns(DataWarning, match="called 'a'.*column 3 is now 'a_3'"):
+        table = read_table(path)
+    assert table.column_names == ["a", "b", "a_3", "a_2", "a_4"]
+    assert [column[0].as_py() for column in table.columns] == list("12345")
+
+
+@pytest.mark.parametrize("name", ["t.jsonl", "t.ndjson.gz"])
+def test_json_lines(tmp_path, name):
+    lines = [
+        {"age": 31, "town": "Köln", "tags": ["new", "old"]},
+        {"age": 2.5, "town": None, "vip": True},
+        {"town": "Ulm", "age": None, "tags": []},
+    ]
+    text = "\n".join(json.dumps(line) for line in lines) + "\n\n"
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
+    table = read_table(path)
+    assert table.to_pydict() == {
+        "age": [31.0, 2.5, None],
+        "town": ["Köln", None, "Ulm"],
+        "tags": [["new", "old"], None, []],
+        "vip": [None, True, None],
+    }
+    with pytest.raises(ValueError, match=r"^delimiter"):
+        TableFile(path, delimiter=";")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"a": 1}\n{"a": \n', "line 2: the line is not JSON"),
+        ("[1]\n", "line 1: the line is not a JSON object"),
+        ('{"a": {"b": 1}}\n', "'a'"),
+        ('{"a": [1]}\n{"a": "x"}\n', "'a'"),
+        ("\n", "no rows"),
+        ("".join(f'{{"{i}": 1}}\n' for i in range(6000)), "too many"),
+        ("[" * 100_000 + "\n", "line 1"),
+        ('{"a": "\\ud800"}\n', "line 1"),
+    ],
+)
+def test_damaged_json_lines(tmp_path, text, said):
+    path = tmp_path / "t.jsonl"
+    path.write_text(text)
+    with pytest.raises(DataFormatError, match=said):
+        read_table(path)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("", "the file is empty"),
         ("  \n", "the file is empty"),
         ("a,b\n1,2\n1,2,3\n", "line 3: the row has 3 cells, and the first has 2"),
-        ("a,a\n1,2\n", "columns have the same name"),
         ("a\0b,c\n1,2\n", "binary file"),
         ("a,b\r1,2\r3,4,5\r", "line 3: the row has 3 cells"),
     ],

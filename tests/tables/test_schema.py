@@ -313,3 +313,48 @@ def test_repeated_values_of_an_id_are_reported(name, values, otherwise):
         assert kind_of(repeated, name, kinds={name: kind}) == kind
     # Values of which more than one in twenty is repeated are no ids.
     assert kind_of([*values, *values[:4]], name) == otherwise
+
+
+@pytest.mark.parametrize(
+    ("cells", "numbers", "currency"),
+    [
+        (["€ 3.682,18", "€ 1.000.000,00", "-€ 5,5"], [3682.18, 1e6, -5.5], "€"),
+        (["12,50 €", "7\u00a0€", None], [12.5, 7, np.nan], "€"),
+        (["$1,234.50", "$12.00", "$-3.25"], [1234.5, 12, -3.25], "$"),
+        (["CHF 10", "CHF 20.5", "n/a"], [10, 20.5, np.nan], "CHF"),
+    ],
+)
+def test_amounts_are_numbers(cells, numbers, currency):
+    schema = infer_schema({"price": cells})
+    assert (schema["price"].kind, schema["price"].currency) == ("number", currency)
+    assert f"{currency} 12 is read as 12" in schema["price"].becomes
+    found = typed_frame(as_table({"price": cells}), schema)["price"]
+    np.testing.assert_allclose(found, numbers)
+    # Another currency later is not the same number.
+    other = "£" if currency != "£" else "€"
+    with pytest.raises(TableError, match="price"):
+        typed_frame(as_table({"price": [f"{other} 12"]}), schema)
+
+
+def test_amounts_in_two_currencies_are_said_to_be_no_numbers():
+    with pytest.warns(DataWarning, match=r"'price'.*€.*\$"):
+        schema = infer_schema({"price": ["€ 12", "$ 13", "€ 14", "$ 15"]})
+    assert schema["price"].kind != "number"
+
+
+def test_digits_with_a_leading_zero_are_codes():
+    zips = ["01067", "50667", "80331"] * 10
+    assert infer_schema({"zip": zips})["zip"].kind == "category"
+    assert infer_schema({"zip": zips}, kinds={"zip": "number"})["zip"].kind == "number"
+    for numbers in (["0", "10", "20"], ["0.5", "07.5", "1"], [1067, 50667, 80331]):
+        assert infer_schema({"x": numbers * 10})["x"].kind == "number"
+
+
+def test_labels_may_be_marked_with_an_x():
+    table = as_table({"vip": ["x", "", "X", None], "late": ["1", "0", "0", "1"]})
+    found = indicator_columns(table, ["vip", "late"])
+    assert found.tolist() == [[1, 1], [0, 0], [1, 0], [0, 1]]
+    with pytest.raises(TableError, match="vip"):  # are they unknown, or not marked?
+        indicator_columns(table, ["vip"], unknown=True)
+    with pytest.raises(TableError, match="vip"):
+        indicator_columns(as_table({"vip": ["x", "y", ""]}), ["vip"])

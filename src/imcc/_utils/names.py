@@ -14,6 +14,7 @@ from typing import Any
 CLASSES: dict[str, str] = {
     "BinaryRelevanceSVM": "imcc.baselines.brsvm:BinaryRelevanceSVM",
     "EnsembleClassifierChains": "imcc.baselines.ecc:EnsembleClassifierChains",
+    "GuaranteedThresholds": "imcc.estimators.thresholds:GuaranteedThresholds",
     "IMCCClassifier": "imcc.estimators.imcc:IMCCClassifier",
     "IMCCClassifierCV": "imcc.estimators.imcc_cv:IMCCClassifierCV",
     "JFSC": "imcc.baselines.jfsc:JFSC",

@@ -8,9 +8,6 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-# The names that pip knows, where they differ from the modules'.
-_DISTRIBUTIONS = {"iterstrat": "iterative-stratification"}
-
 
 def require(module: str, purpose: str) -> Any:
     """Import an optional module, or raise an ImportError that tells how to install it.
@@ -33,7 +30,7 @@ def require(module: str, purpose: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] != package:
             raise  # The package is installed, but one of its requirements is missing.
-        name = _DISTRIBUTIONS.get(package, package.replace("_", "-"))
+        name = package.replace("_", "-")
         raise ImportError(
             f"{purpose} needs the package {name!r}, which is not installed: pip install {name}",
             name=package,

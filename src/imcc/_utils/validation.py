@@ -32,7 +32,7 @@ from imcc._array.array import (
     take_rows,
     to_numpy,
 )
-from imcc._utils.errors import InvalidArgumentError, given
+from imcc._utils.errors import InvalidArgumentError
 
 Features = Any  # ndarray, CSR matrix/array, or an array of another library
 
@@ -74,14 +74,23 @@ def check_features(estimator: BaseEstimator, X: Features, *, reset: bool) -> Fea
     squares overflow raise an error that names the column.
     """
     if is_numpy(X):
-        X = validate_data(
-            estimator,
-            X,
-            reset=reset,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            order="C",
-        )
+        try:
+            X = validate_data(
+                estimator,
+                X,
+                reset=reset,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                order="C",
+            )
+        except ValueError as error:
+            if "contains NaN" not in str(error):
+                raise
+            raise InvalidArgumentError(
+                "X",
+                "contains NaN: fill in missing values with sklearn.impute.SimpleImputer in a "
+                "pipeline, or use imcc.TableClassifier, which accepts them",
+            ) from error
         X = without_duplicates(X)
     else:
         X = _check_device_features(estimator, X, reset)
@@ -626,12 +635,12 @@ def check_share(name: str, value: Any) -> float:
     return float(value)
 
 
-def check_thresholds(thresholds: Any, n_outputs: int, name: str = "thresholds") -> np.ndarray:
+def check_thresholds(thresholds: Any, n_outputs: int) -> np.ndarray:
     """Return a threshold per output: zeros for None, one number for all, or an array.
 
-    Infinite thresholds are allowed (the label is always or never predicted), NaN is not.  ``name``
-    is the name of the argument in messages.
+    Infinite thresholds are allowed (the label is always or never predicted), NaN is not.
     """
+    name = "thresholds"
     if thresholds is None:
         return np.zeros(n_outputs)
     values = np.asarray(thresholds)
@@ -648,12 +657,10 @@ def check_thresholds(thresholds: Any, n_outputs: int, name: str = "thresholds") 
 
 def check_probability_thresholds(thresholds: Any, n_outputs: int) -> np.ndarray:
     """Return a probability threshold per output, from one number for all or an array."""
-    name = "probability_thresholds"
-    values = check_thresholds(thresholds, n_outputs, name)
+    values = check_thresholds(thresholds, n_outputs)
     if (values < 0).any() or (values > 1).any():
         raise InvalidArgumentError(
-            name,
-            f"must be between 0 and 1, got {thresholds!r}; pass scores with " + given("thresholds"),
+            "thresholds", f"are probabilities, between 0 and 1, got {thresholds!r}"
         )
     return values
 

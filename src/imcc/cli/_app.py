@@ -98,6 +98,9 @@ class LazyGroup(click.Group):
         """Run a command; control characters in messages of click are escaped."""
         try:
             return super().invoke(context)
+        except KeyboardInterrupt:
+            click.echo("Interrupted.", err=True)
+            raise click.exceptions.Exit(130) from None  # as shells report it
         except click.ClickException as error:
             vars(error)["message"] = printable(error.message, keep="\n")
             raise

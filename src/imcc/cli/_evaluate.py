@@ -21,7 +21,14 @@ from imcc.cli._options import (
     rows_options,
 )
 from imcc.cli._progress import working
-from imcc.cli._terminal import print_json, print_table, print_wide_table, problems_reported, say
+from imcc.cli._terminal import (
+    named,
+    print_json,
+    print_table,
+    print_wide_table,
+    problems_reported,
+    say,
+)
 
 if TYPE_CHECKING:
     from imcc.inspection._calibration import CalibrationDiagnostics
@@ -177,11 +184,11 @@ def _print(metrics: dict[str, float], found: Diagnostics, shown: list[int]) -> N
     from imcc.metrics import METRICS
 
     rows: list[tuple[Any, ...]] = [
-        (name, "higher" if METRICS[name].greater_is_better else "lower", _number(value))
+        (named(name), "higher" if METRICS[name].greater_is_better else "lower", _number(value))
         for name, value in metrics.items()
     ]
     means = {
-        "macro average precision": "macro_average_precision",
+        "macro average precision (of rows, per label)": "macro_average_precision",
         "macro F1": "macro_f1",
         "macro F1 of the labels present": "macro_f1_present",
         "micro F1": "micro_f1",

@@ -429,10 +429,9 @@ def _print_row(
         rest = float(columns.contributions[:, j].sum()) - sum(p.contribution for p in parts)
         lines.append((f"{others} others together", "", rest, ""))
     reach = max((abs(size) for _, _, size, _ in lines), default=0.0)
-    verdict = "predicted" if columns.predicted(j) else "not predicted"
     print_table(
-        f"Row {row}, {columns.label_names[j]}: {columns.scale} {columns.scores[j]:+.3f}, {verdict} "
-        f"(from {columns.thresholds[j]:+.3f} on)",
+        f"Row {row}, {columns.label_names[j]}: {columns.decision(j)}; what adds to the "
+        f"{columns.scale}:",
         [
             *(("column", "left"), ("value", "left"), ("adds", "right"), ("+/-", "right")),
             ("", "left"),  # bars begin with the spaces that put their middles below each other

@@ -17,8 +17,12 @@ if TYPE_CHECKING:  # imported where it is used, so that help does not wait for i
     from imcc.experiment import Progress
 
 
+# Share of the work after which the rest is estimated.
+_FIRST_ESTIMATE = 0.1
+
+
 @contextmanager
-def working(what: str, *, quiet: bool = False) -> Iterator[Receiver]:
+def working(what: str, *, quiet: bool = False, max_time: float | None = None) -> Iterator[Receiver]:
     """Show the progress of the computations inside, and the estimated remaining time.
 
     They report it with :func:`imcc._utils.progress.report_progress`; the function that gets their
@@ -31,10 +35,13 @@ def working(what: str, *, quiet: bool = False) -> Iterator[Receiver]:
         What the command does.
     quiet : bool
         Show nothing.
+    max_time : float, default=None
+        Seconds after which the computations stop by themselves.
     """
     shown: AbstractContextManager[Receiver] = nullcontext(lambda _share, _what: None)
     if not quiet:
-        shown = _bar(what) if has_bars() else nullcontext(_Lines(what).update)
+        estimate = _Estimate(max_time)
+        shown = _bar(what, estimate) if has_bars() else _lines(what, estimate)
     with shown as update, progress_reported_to(update):
         yield update
 
@@ -44,65 +51,101 @@ def has_bars() -> bool:
     return sys.stderr.isatty() and not stderr().is_dumb_terminal
 
 
+class _Estimate:
+    """How much is done and how long the rest takes, from the shares that are reported.
+
+    The share never decreases, and is below 1 until the end: what is left after the last report is
+    not known.  The rest is estimated once a tenth is done, from the time until now rather than from
+    the last steps, whose speed says little about the next ones; while nothing is reported, the
+    estimate grows.
+
+    Parameters
+    ----------
+    max_time : float or None
+        Seconds after which the work stops by itself.
+    """
+
+    def __init__(self, max_time: float | None) -> None:
+        self.begin, self.max_time, self._share = time.perf_counter(), max_time, 0.0
+
+    def update(self, share: float) -> None:
+        self._share = max(share, self._share)
+
+    @property
+    def share(self) -> float:
+        used = 0.0
+        if self.max_time is not None:
+            used = (time.perf_counter() - self.begin) / self.max_time
+        return min(max(self._share, used), 0.99)
+
+    @property
+    def left(self) -> float | None:
+        """Seconds that are left, or None if that cannot be said yet."""
+        used = time.perf_counter() - self.begin
+        return used * (1 - self.share) / self.share if self.share >= _FIRST_ESTIMATE else None
+
+
 @contextmanager
-def _bar(name: str) -> Iterator[Receiver]:
-    """Draw a bar with the time; give the function that moves it, which is never back."""
+def _bar(name: str, estimate: _Estimate) -> Iterator[Receiver]:
+    """Draw a bar with the time; give the function that moves it."""
     from rich.progress import (
         BarColumn,
         Progress,
+        ProgressColumn,
+        Task,
         TaskProgressColumn,
         TextColumn,
         TimeElapsedColumn,
-        TimeRemainingColumn,
     )
     from rich.table import Column
+    from rich.text import Text
+
+    class Remaining(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            task.completed = estimate.share  # which time moves, too
+            left = estimate.left
+            return Text("" if left is None else f"about {duration(left)} left")
 
     columns = (
         TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, ratio=1)),
         BarColumn(20),
         TaskProgressColumn(),
         TimeElapsedColumn(),
-        TextColumn("left:"),
-        TimeRemainingColumn(),
+        Remaining(),
     )
     # Standard output is for results: rich would send it to the bar's stream.
     with Progress(
         *columns, console=stderr(), transient=True, redirect_stdout=False, refresh_per_second=4
     ) as progress:
         task = progress.add_task(_words(name), total=None)
-        shown = 0.0
 
         def update(share: float, what: str) -> None:
-            nonlocal shown
-            shown = max(share, shown)
-            total = 1.0 if shown else None
-            progress.update(task, description=_words(name, what), completed=shown, total=total)
+            estimate.update(share)
+            total = 1.0 if estimate.share else None
+            done = estimate.share
+            progress.update(task, description=_words(name, what), completed=done, total=total)
 
         yield update
 
 
-class _Lines:
-    """A line now and then, without anything that controls a terminal."""
+@contextmanager
+def _lines(name: str, estimate: _Estimate) -> Iterator[Receiver]:
+    """Print a line now and then, without anything that controls a terminal."""
+    after = estimate.begin + get_config().progress_after
 
-    def __init__(self, name: str) -> None:
-        self.name, self.share = name, 0.0
-        self.begin = self.since = time.perf_counter()
-        self.after = self.begin + get_config().progress_after
-
-    def update(self, share: float, what: str) -> None:
-        """Print a line if it is time for one; the completed fraction never decreases."""
+    def update(share: float, what: str) -> None:
+        nonlocal after
+        estimate.update(share)
         present = time.perf_counter()
-        if share > self.share:
-            self.share, self.since = share, present
-        if present < self.after:
-            return
-        self.after = present + get_config().progress_every
-        left = ""
-        if self.share > 0:
-            # What is done took so long; since then, time has gone on.
-            rest = (self.since - self.begin) * (1 - self.share) / self.share
-            left = f", about {duration(max(rest - (present - self.since), 0.0))} left"
-        say(f"{_words(self.name, what)}: {self.share:.0%} done{left}", err=True)
+        if present >= after:
+            after = present + get_config().progress_every
+            left = "" if estimate.left is None else f", about {duration(estimate.left)} left"
+            say(f"{_words(name, what)}: {estimate.share:.0%} done{left}", err=True)
+
+    yield update
+    present = time.perf_counter()
+    if present >= estimate.begin + get_config().progress_after:
+        say(f"{name}: 100% done in {duration(present - estimate.begin)}", err=True)
 
 
 def _words(name: str, what: str = "") -> str:

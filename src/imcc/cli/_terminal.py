@@ -57,6 +57,11 @@ def print_json(value: Any, indent: int | None = 2) -> None:
     click.echo(json_text(value, indent))
 
 
+def named(metric: str) -> str:
+    """Return the name of a metric as it is shown: two metrics are called average precision."""
+    return metric.replace("average_precision", "average_precision (of labels, per row)")
+
+
 def print_table(
     title: str, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[object]]
 ) -> None:

@@ -20,7 +20,7 @@ from imcc.cli._options import (
 )
 from imcc.cli._progress import working
 from imcc.cli._tables import print_schema, read_table, refuse_columns
-from imcc.cli._terminal import print_json, print_table, problems_reported, say
+from imcc.cli._terminal import named, print_json, print_table, problems_reported, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +40,10 @@ _OPTIONS = {
     "refit": "--metric",
     "scoring": "--metric",
     "calibrate": "--calibrate",
+    "max_time": "--max-time",
 }
+# Of the search with --fast.
+_FAST_SECONDS = 10.0
 _WORDS = {"none": None, "true": True, "false": False}
 
 
@@ -80,6 +83,7 @@ def _value(word: str) -> Any:
         "imcc tune films.csv --tags genres --schema films.toml --drop url -o model.skops",
         "imcc tune my.arff --labels my.xml -o model.skops --model imcc --calibrate --scale",
         "imcc tune yeast -o yeast.skops --model imcc --set n_clusters=16,64 --set betas=0.1,1,10",
+        "imcc tune train.csv --tags genres -o quick.skops --fast",
         "cat train.csv | imcc tune - --labels -2 -o model.skops --json",
     )
 )
@@ -134,6 +138,17 @@ def _value(word: str) -> Any:
     type=click.IntRange(min=2),
     help="Number of folds of cross-validations; the ensemble leaves out single rows.  [default: 5]",
 )
+@click.option(
+    "--max-time",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Stop the search of the ensemble after so many seconds, and fit the best found so far.",
+)
+@click.option(
+    "--fast",
+    is_flag=True,
+    help="A useful ensemble in about ten seconds for 2,000 rows: --max-time 10, and no trees.",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
 @click.option(
     "--scale",
@@ -159,6 +174,8 @@ def tune(
     calibrate: bool,
     thresholds: str | None,
     folds: int | None,
+    max_time: float | None,
+    fast: bool,
     seed: int,
     scale: bool,
     fill_missing: bool,
@@ -189,6 +206,10 @@ def tune(
 
     if calibrate and kind != "imcc":
         raise click.UsageError("--calibrate is for --model imcc: the ensemble is calibrated")
+    if kind == "imcc" and (asked := changed_options("max_time", "fast")):
+        raise click.UsageError(f"{asked[0]} is for the ensemble: --set makes the grid smaller")
+    if fast and max_time is None:
+        max_time = _FAST_SECONDS
     is_table = are_tables(inputs, reading)
     if is_table:
         for option in changed_options("scale", "fill_missing"):
@@ -198,7 +219,11 @@ def tune(
             )
     with problems_reported():
         require_skops()  # without it, the work would be for nothing
-        check_output(output, force)
+        if check_output(output, force).suffix not in ("", ".skops"):
+            raise click.UsageError(
+                f"-o {output}: model files are of skops, which runs no code when it is read; use "
+                "a name that ends in .skops"
+            )
         cv = KFold(folds or 5, shuffle=True, random_state=seed)
         classifier: Any
         if kind == "imcc":
@@ -206,7 +231,9 @@ def tune(
                 cv=cv, scoring=list(METRICS), refit=metric, random_state=seed
             )
         else:
-            classifier = KernelEnsembleClassifier(scoring=metric, random_state=seed)
+            classifier = KernelEnsembleClassifier(
+                scoring=metric, max_time=max_time, random_state=seed
+            )
         classifier.set_params(**dict(settings))
         _check_device(dict(settings).get("device"))
         about: dict[str, Any] = {}
@@ -231,11 +258,12 @@ def tune(
         held_out = is_table and kind != "imcc"
         criterion = thresholds or ("f1" if held_out else "none")
         chosen = None if criterion == "none" else criterion
-        with working("tuning", quiet=quiet):
+        with working("tuning", quiet=quiet, max_time=max_time):
             if is_table:
                 model: Any = TableClassifier(
                     _wrapped(classifier, calibrate, None if held_out else chosen, cv),
                     thresholds=chosen if held_out else None,
+                    trees=False if fast else "auto",
                     random_state=seed,
                     **known.parameters(),
                 )
@@ -268,11 +296,11 @@ def tune(
         about["thresholds"] = None if tuned is None else tuned.thresholds_
         print_json(to_plain(about))
     elif not quiet:
-        title = f"The best of {tried:,} settings, by {metric}"
+        title = f"The best of {tried:,} settings, by {named(metric)}"
         if kind != "imcc":
             title = f"An ensemble of {len(inner.members_)} of {tried:,} kernel models"
         print_table(title, [("", "left"), ("", "left")], list(shown_setting(card).items()))
-        figures = [(name, f"{value:.4f}") for name, value in card.metrics.items()]
+        figures = [(named(name), f"{value:.4f}") for name, value in card.metrics.items()]
         print_table("How good it is", [("", "left"), ("", "right")], figures)
         say(f"{card.model} on {card.data_name} ({card.n_rows:,} rows) written to {output}")
 

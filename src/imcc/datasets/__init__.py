@@ -14,7 +14,7 @@ from imcc.datasets._figures import draw_labels
 from imcc.datasets._formats import read, write
 from imcc.datasets._load import fetch_datasets, load_dataset
 from imcc.datasets._registry import DatasetInfo, dataset_info, list_datasets
-from imcc.datasets._splits import paper_splits, split_seed
+from imcc.datasets._splits import paper_splits, split_seed, train_test_split
 from imcc.datasets._stream import FileStream, open_stream
 
 __all__ = [
@@ -37,5 +37,6 @@ __all__ = [
     "paper_splits",
     "read",
     "split_seed",
+    "train_test_split",
     "write",
 ]

@@ -1,14 +1,16 @@
-"""Repeated random splits into training and test rows, as in the paper."""
+"""Splits into training and test rows: those of the paper, and one that keeps rare labels."""
 
 from __future__ import annotations
 
 import hashlib
 import math
+from typing import Any
 
 import numpy as np
+from sklearn.utils import _safe_indexing, check_random_state, indexable
+from sklearn.utils.validation import _num_samples
 
-from imcc._utils.optional import require
-from imcc._utils.validation import check_count, check_number
+from imcc._utils.validation import check_count, check_number, check_share, encode_target
 from imcc.datasets._dataset import Dataset
 
 Split = tuple[np.ndarray, np.ndarray]
@@ -40,9 +42,9 @@ def paper_splits(
     seed : int, default=0
         Seed of the splits.
     stratified : bool, default=False
-        Whether to balance the frequency of the labels in both parts by iterative stratification,
-        which needs the package ``iterative-stratification``.  The number of test rows can then
-        differ slightly.  The splits of the paper are not stratified.
+        Whether to balance the frequency of the labels in both parts by iterative stratification.
+        The number of test rows can then differ slightly.  The splits of the paper are not
+        stratified.
 
     Returns
     -------
@@ -115,9 +117,94 @@ def _random(dataset: Dataset, n_test: int, seed: int) -> Split:
 
 
 def _stratified(dataset: Dataset, n_test: int, seed: int) -> Split:
-    stratifiers = require("iterstrat.ml_stratifiers", "Stratified splitting")
-    splitter = stratifiers.MultilabelStratifiedShuffleSplit(
-        n_splits=1, test_size=n_test, random_state=seed
-    )
-    train, test = next(splitter.split(np.zeros((dataset.n_rows, 1)), dataset.Y))
-    return np.sort(train), np.sort(test)
+    on = np.asarray(dataset.Y) > 0
+    is_test = stratify(on, n_test / len(on), np.random.RandomState(seed))
+    return np.flatnonzero(~is_test), np.flatnonzero(is_test)
+
+
+def train_test_split(
+    X: Any, y: Any, *more: Any, test_size: float = 0.25, random_state: Any = None
+) -> list[Any]:
+    """Split rows into training and test rows, with all labels on both sides where possible.
+
+    Like scikit-learn's function, but stratified for several labels per row: a label that at least
+    two rows have occurs in both parts, and the frequencies of all labels are close in both.
+
+    Parameters
+    ----------
+    X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+        Rows.
+    y : array-like, data frame or sparse matrix of shape (n_samples, n_labels), or (n_samples,)
+        Labels in one of the forms that classifiers accept.  Unknown labels (NaN) count as absent.
+    *more : array-like of length n_samples
+        Others to split in the same way, such as groups or weights.
+    test_size : float, default=0.25
+        Share of test rows, between 0 and 1; the number of rows can differ slightly.
+    random_state : int, RandomState instance or None, default=None
+        Seed; the same integer gives the same split.
+
+    Returns
+    -------
+    list
+        ``X_train, X_test, y_train, y_test``, and the two parts of each of the others.  Rows are in
+        their original order.
+
+    References
+    ----------
+    K. Sechidis, G. Tsoumakas and I. Vlahavas. "On the stratification of multi-label data." ECML
+    PKDD 2011.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from imcc.datasets import train_test_split
+    >>> Y = np.zeros((100, 2), dtype=int)
+    >>> Y[:2, 0] = Y[:40, 1] = 1
+    >>> X_train, X_test, Y_train, Y_test = train_test_split(np.eye(100), Y, random_state=0)
+    >>> Y_train.sum(axis=0).tolist(), Y_test.sum(axis=0).tolist()
+    ([1, 30], [1, 10])
+    """
+    share = check_share("test_size", test_size)
+    arrays = indexable(X, y, *more)
+    target = encode_target(y, _num_samples(X), "train_test_split", unknown=True)
+    is_test = stratify(target.signs > 0, share, check_random_state(random_state))
+    if is_test.all() or not is_test.any():
+        raise ValueError(f"test_size={share} leaves no rows on one side of {len(is_test)} rows")
+    sides = np.flatnonzero(~is_test), np.flatnonzero(is_test)
+    return [_safe_indexing(array, rows) for array in arrays for rows in sides]
+
+
+def stratify(on: np.ndarray, test_size: float, rng: np.random.RandomState) -> np.ndarray:
+    """Return which rows are test rows, by iterative stratification.
+
+    The rows of the rarest label are divided first, each to the side that lacks it most.
+
+    Parameters
+    ----------
+    on : ndarray of bool of shape (n_samples, n_labels)
+    test_size : float
+    rng : RandomState
+    """
+    n = len(on)
+    shares = np.array([1 - test_size, test_size])
+    lacking_rows = shares * n
+    lacking = shares[:, np.newaxis] * on.sum(axis=0)
+    # At least one row of each label on both sides, if it has two.
+    often = on.sum(axis=0) >= 2
+    small = lacking.min(axis=0)
+    lacking[:, often] = np.where(lacking == small, np.maximum(small, 1.0), lacking)[:, often]
+    left = np.ones(n, dtype=bool)
+    side = np.zeros(n, dtype=np.int64)
+    counts = on.sum(axis=0)
+    while counts.any():
+        rarest = int(np.argmin(np.where(counts > 0, counts, n + 1)))
+        for row in rng.permutation(np.flatnonzero(left & on[:, rarest])):
+            # The side that lacks the label most; of equal ones, that which lacks rows most.
+            best = max((0, 1), key=lambda s: (lacking[s, rarest], lacking_rows[s]))
+            side[row], left[row] = best, False
+            lacking[best, on[row]] -= 1
+            lacking_rows[best] -= 1
+            counts -= on[row]
+    rest = rng.permutation(np.flatnonzero(left))
+    side[rest[: int(np.clip(round(lacking_rows[1]), 0, len(rest)))]] = 1
+    return side == 1

@@ -17,6 +17,7 @@ from imcc._math.logistic import sigmoid
 from imcc._math.stream.dask import predict_lazily
 from imcc._math.stream.sources import is_dask
 from imcc._utils.errors import InvalidArgumentError
+from imcc._utils.optional import require
 from imcc._utils.validation import (
     Target,
     binarize_sets,
@@ -145,7 +146,7 @@ class ScoringClassifierMixin(FitScoreMixin):
         scores = self._scores(X)
         return scores[:, 0] if self.target_kind_ == "binary" else scores
 
-    def predict(self, X: Any, thresholds: Any = None) -> np.ndarray:
+    def predict(self, X: Any, thresholds: Any = None, *, as_frame: bool = False) -> Any:
         """Predict the labels of each row.
 
         Parameters
@@ -153,30 +154,51 @@ class ScoringClassifierMixin(FitScoreMixin):
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
             Rows to predict.  For a Dask collection, the result is a lazy Dask array.
         thresholds : float or array-like of shape (n_labels,), default=None
-            Predict labels whose score is at least the threshold: one number for all labels, or one
-            per label.  None means 0.  :class:`imcc.estimators.TunedThresholds` chooses thresholds
-            from data.  Not allowed for a 1-D training target with more than two classes, where the
-            class with the highest score is predicted.
+            Predict labels whose probability is at least the threshold: one number for all labels,
+            or one per label.  For a classifier without ``predict_proba``, thresholds are compared
+            with the scores of ``decision_function``.  None means ``thresholds_`` of a classifier
+            that has them, and otherwise a probability of 1/2 or a score of 0.  Not allowed for a
+            1-D training target with more than two classes, where the class with the highest score
+            is predicted.
+        as_frame : bool, default=False
+            Whether to return a pandas data frame with the names of the labels and the index of
+            ``X``; a series for a 1-D training target.
 
         Returns
         -------
         ndarray of shape (n_samples, n_labels)
-            1 where the score is at least the threshold (Eq. 22 of the paper for 0), otherwise 0;
+            1 for predicted labels (Eq. 22 of the paper for scores of at least 0), otherwise 0;
             always a dense integer array, regardless of the coding of the training labels.  For a
             1-D training target, an array of shape (n_samples,) with the predicted classes.  For
             torch and CuPy input, an array of that library on the same device, unless the classes
             are not numeric.
         """
         check_is_fitted(self)
+        if as_frame:
+            return self._in_frame(self.predict(X, thresholds), X)
         if is_dask(X):
             return predict_lazily(self, "predict", X, thresholds=thresholds)
-        scores = self.decision_function(X)
         if self.target_kind_ == "multiclass":
             if thresholds is not None:
-                _refuse_thresholds("thresholds")
+                raise InvalidArgumentError(
+                    "thresholds",
+                    "is not allowed for a multiclass target, where the class with the highest "
+                    "score is predicted",
+                )
+            scores = self.decision_function(X)
             return self._of_classes(to_numpy(namespace(scores).argmax(scores, axis=1)), scores)
-        n_outputs = 1 if self.target_kind_ == "binary" else scores.shape[1]
-        return self._predict_at(scores, check_thresholds(thresholds, n_outputs))
+        has_chances = hasattr(self, "predict_proba")
+        limits: Any = getattr(self, "thresholds_", None)
+        if thresholds is None and limits is None:
+            # Of two classes with equal probabilities, the first one is predicted.
+            is_binary = has_chances and self.target_kind_ == "binary"
+            limits = np.array([np.nextafter(0.0, 1.0) if is_binary else 0.0])
+            return self._predict_at(self.decision_function(X), limits)
+        values = self._label_chances(X) if has_chances else self.decision_function(X)
+        if thresholds is not None:
+            check = check_probability_thresholds if has_chances else check_thresholds
+            limits = check(thresholds, 1 if values.ndim == 1 else values.shape[1])
+        return self._predict_at(values, limits)
 
     def _predict_at(self, values: Any, limits: np.ndarray) -> np.ndarray:
         """Predict from values of all labels, or of one of two classes: on where >= limits."""
@@ -185,6 +207,16 @@ class ScoringClassifierMixin(FitScoreMixin):
             return xp.astype(values >= asarray(limits, values), xp.int64)
         on = to_numpy(values) >= limits[0]
         return self._of_classes(np.where(on, len(self.classes_) - 1, 0), values)
+
+    def _label_chances(self, X: Any) -> Any:
+        """Return the probabilities of all labels, or of the last of two classes."""
+        chances = self.predict_proba(X)
+        return chances[:, -1] if self.target_kind_ == "binary" else chances
+
+    def _in_frame(self, values: Any, X: Any) -> Any:
+        """Return predictions of rows as a pandas data frame or series."""
+        is_multilabel = self.target_kind_ == "multilabel"
+        return labelled_frame(values, self.label_names_ if is_multilabel else self.classes_, X)
 
     def _of_classes(self, numbers: np.ndarray, like: Any) -> np.ndarray:
         """Return classes by index, in the array library of ``like`` if they are numeric."""
@@ -208,6 +240,7 @@ class ScoringClassifierMixin(FitScoreMixin):
     classes_: np.ndarray
     label_names_: np.ndarray | None
     _scores: Callable[[Any], np.ndarray]
+    predict_proba: Callable[..., Any]
 
 
 class LogOddsClassifierMixin(ScoringClassifierMixin):
@@ -217,13 +250,16 @@ class LogOddsClassifierMixin(ScoringClassifierMixin):
     ``predict`` the labels with p >= 1/2.
     """
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Any, *, as_frame: bool = False) -> Any:
         """Predict the probability of each label per row.
 
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
             Rows to predict.  For a Dask collection, the result is a lazy Dask array.
+        as_frame : bool, default=False
+            Whether to return a pandas data frame with the names of the labels (or classes) and the
+            index of ``X``.
 
         Returns
         -------
@@ -234,6 +270,8 @@ class LogOddsClassifierMixin(ScoringClassifierMixin):
             on the same device.
         """
         check_is_fitted(self)
+        if as_frame:
+            return self._in_frame(self.predict_proba(X), X)
         if is_dask(X):
             return predict_lazily(self, "predict_proba", X)
         chances = sigmoid(self._scores(X))
@@ -245,36 +283,6 @@ class LogOddsClassifierMixin(ScoringClassifierMixin):
         if len(self.classes_) == 1:
             return xp.ones_like(chances)
         return xp.concat([1 - chances, chances], axis=1)
-
-    def predict(
-        self, X: Any, thresholds: Any = None, *, probability_thresholds: Any = None
-    ) -> np.ndarray:
-        """Predict the labels of each row: by default those with a probability of at least 1/2.
-
-        Parameters
-        ----------
-        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
-            Rows to predict.  For a Dask collection, the result is a lazy Dask array.
-        thresholds : float or array-like of shape (n_labels,), default=None
-            Predict labels whose log-odds are at least the threshold: one number for all labels, or
-            one per label.  None means 0, a probability of 1/2.
-        probability_thresholds : float or array-like of shape (n_labels,), default=None
-            Predict labels whose probability is at least the threshold.  Replaces ``thresholds``;
-            pass only one of the two.  Neither is allowed for a 1-D training target with more than
-            two classes.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_labels)
-            1 for predicted labels, otherwise 0.  For a 1-D training target, an array of shape
-            (n_samples,) with the most probable classes (the first one in case of a tie).
-        """
-        check_is_fitted(self)
-        if probability_thresholds is not None:
-            return predict_by_probability(self, X, thresholds, probability_thresholds)
-        if thresholds is None and self.target_kind_ == "binary":
-            thresholds = np.nextafter(0.0, 1.0)  # at 1/2 the first class is predicted
-        return super().predict(X, thresholds)
 
     # The rows of positive weight, of how many; None if none were removed.
     _used: tuple[np.ndarray, int] | None = None
@@ -328,32 +336,23 @@ class HeldOutMixin:
     _used: tuple[np.ndarray, int] | None = None
 
 
-def predict_by_probability(
-    estimator: ScoringClassifierMixin, X: Any, thresholds: Any, probability_thresholds: Any
-) -> np.ndarray:
-    """Predict labels by their probability; see :meth:`LogOddsClassifierMixin.predict`."""
-    if thresholds is not None:
-        raise InvalidArgumentError(
-            "probability_thresholds", "replaces thresholds: pass only one of the two"
-        )
-    if estimator.target_kind_ == "multiclass":
-        _refuse_thresholds("probability_thresholds")
+def labelled_frame(values: Any, names: Any, X: Any) -> Any:
+    """Return predictions as a pandas data frame with names, or classes as a series.
+
+    Parameters
+    ----------
+    values : array of shape (n_samples, n_labels) or (n_samples,)
+    names : sequence of str or None
+        Names of the labels; None means label0, label1, ...
+    X : array-like or data frame
+        The rows; those of a data frame have an index.
+    """
     if is_dask(X):
-        return predict_lazily(
-            estimator, "predict", X, probability_thresholds=probability_thresholds
-        )
-    chances = estimator.predict_proba(X)
-    if estimator.target_kind_ == "binary":
-        chances = chances[:, -1]  # of the second class, or of the only one
-    n_outputs = 1 if chances.ndim == 1 else chances.shape[1]
-    return estimator._predict_at(
-        chances, check_probability_thresholds(probability_thresholds, n_outputs)
-    )
-
-
-def _refuse_thresholds(name: str) -> None:
-    raise InvalidArgumentError(
-        name,
-        "is not allowed for a multiclass target, where the class with the highest score is "
-        "predicted",
-    )
+        raise InvalidArgumentError("as_frame", "is not possible for Dask collections")
+    pandas = require("pandas", "as_frame=True")
+    index, values = getattr(X, "index", None), to_numpy(values)
+    if values.ndim == 1:
+        return pandas.Series(values, index=index)
+    if names is None:
+        names = [f"label{j}" for j in range(values.shape[1])]
+    return pandas.DataFrame(values, index=index, columns=list(names))

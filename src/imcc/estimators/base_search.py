@@ -13,9 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from imcc._array.array import Array, moved_record
 from imcc._math.logistic import LogisticMaps, fit_logistic_maps
 from imcc._math.search.results import Best, results_frame
-from imcc._utils.errors import ImccError, InvalidArgumentError
+from imcc._utils.errors import ImccError
 from imcc._utils.validation import Target, check_choice, check_switch
-from imcc.estimators.base import LogOddsClassifierMixin, ScoringClassifierMixin
+from imcc.estimators.base import LogOddsClassifierMixin
 
 
 class _NotRefittedError(ImccError, AttributeError):
@@ -48,40 +48,6 @@ class SearchClassifier(LogOddsClassifierMixin, BaseEstimator):
 
     _uses_groups = True
     predict_proba = available_if(_gives_probabilities)(LogOddsClassifierMixin.predict_proba)
-
-    def predict(
-        self, X: Any, thresholds: Any = None, *, probability_thresholds: Any = None
-    ) -> np.ndarray:
-        """Predict the labels of each row.
-
-        Parameters
-        ----------
-        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
-            Rows to predict.  For a Dask collection, the result is a lazy Dask array.
-        thresholds : float or array-like of shape (n_labels,), default=None
-            Predict labels whose score is at least the threshold: one number for all labels, or one
-            per label.  None means 0.  With ``calibrate=True`` scores are log-odds, and 0 is a
-            probability of 1/2.
-        probability_thresholds : float or array-like of shape (n_labels,), default=None
-            Predict labels whose probability is at least the threshold.  Replaces ``thresholds``;
-            pass only one of the two.  Needs ``calibrate=True``.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_labels)
-            1 for predicted labels, otherwise 0; always a dense integer array, regardless of the
-            coding of the training labels.  For a 1-D training target, an array of shape
-            (n_samples,) with the predicted classes.
-        """
-        if is_calibrated(self):
-            return LogOddsClassifierMixin.predict(
-                self, X, thresholds, probability_thresholds=probability_thresholds
-            )
-        if probability_thresholds is not None:
-            raise InvalidArgumentError(
-                "probability_thresholds", "needs probabilities: set calibrate=True before fit"
-            )
-        return ScoringClassifierMixin.predict(self, X, thresholds)
 
     def to_frame(self, by: str | None = None) -> Any:
         """Return ``cv_results_`` as a pandas data frame, best setting first.

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
+from scipy.special import expit
 from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, indexable
@@ -54,7 +55,13 @@ def scoring_method(estimator: Any) -> str:
     )
 
 
-def label_scores(estimator: Any, X: Any, n_labels: int) -> np.ndarray:
+def deciding_method(estimator: Any) -> str:
+    """Return the method whose values thresholds are compared with: probabilities if there are."""
+    has_chances = hasattr(estimator, "predict_proba")
+    return "predict_proba" if has_chances else scoring_method(estimator)
+
+
+def label_scores(estimator: Any, X: Any, n_labels: int, *, method: str | None = None) -> np.ndarray:
     """Return the scores of a fitted classifier as a matrix with one column per label.
 
     Parameters
@@ -67,6 +74,8 @@ def label_scores(estimator: Any, X: Any, n_labels: int) -> np.ndarray:
         Rows to score.
     n_labels : int
         Number of labels; 1 for a target of two classes, of which the second one is scored.
+    method : {"decision_function", "predict_proba"}, default=None
+        The method that scores; None means the first of the two that the classifier has.
 
     Returns
     -------
@@ -77,27 +86,8 @@ def label_scores(estimator: Any, X: Any, n_labels: int) -> np.ndarray:
     --------
     cross_fit_scores : Scores of held-out rows.
     """
-    return _as_matrix(estimator, getattr(estimator, scoring_method(estimator))(X), n_labels)
-
-
-def label_probabilities(estimator: Any, X: Any, n_labels: int) -> np.ndarray:
-    """Return the probabilities of a fitted classifier as a matrix with one column per label.
-
-    Parameters
-    ----------
-    estimator : fitted classifier
-        Classifier with ``predict_proba``, in any of the shapes that scikit-learn uses.
-    X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
-        Rows to predict.
-    n_labels : int
-        Number of labels; 1 for a target of two classes, for the probability of the second one.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_labels)
-        Probability of each label.
-    """
-    return _as_matrix(estimator, estimator.predict_proba(X), n_labels)
+    method = scoring_method(estimator) if method is None else method
+    return _as_matrix(estimator, getattr(estimator, method)(X), n_labels)
 
 
 def _as_matrix(estimator: Any, found: Any, n_labels: int) -> np.ndarray:
@@ -135,6 +125,7 @@ def cross_fit_scores(
     groups: Any = None,
     sample_weight: Any = None,
     n_jobs: int | None = None,
+    method: str | None = None,
 ) -> np.ndarray:
     """Score each row with a model that was fitted without it.
 
@@ -156,6 +147,8 @@ def cross_fit_scores(
         Row weights, passed to ``fit`` of the estimator.
     n_jobs : int or None, default=None
         Number of folds to compute in parallel, through joblib.
+    method : {"decision_function", "predict_proba"}, default=None
+        As for :func:`label_scores`.
 
     Returns
     -------
@@ -180,7 +173,7 @@ def cross_fit_scores(
     check_each_once(folds, n_rows)
     found = Parallel(n_jobs=n_jobs)(
         delayed(_held_out)(
-            clone(estimator), X, y, fold, n_labels, sample_weight, groups, (i, len(folds))
+            clone(estimator), X, y, fold, n_labels, sample_weight, groups, (i, len(folds)), method
         )
         for i, fold in enumerate(folds)
     )
@@ -199,6 +192,7 @@ def _held_out(
     sample_weight: Any,
     groups: Any,
     number: tuple[int, int],
+    method: str | None,
 ) -> np.ndarray:
     i, n_folds = number
     with part(i, [1.0] * n_folds, f"fold {i + 1} of {n_folds}"):
@@ -209,7 +203,7 @@ def _held_out(
             sample_weight=_part(sample_weight, fold.train),
             groups=_part(groups, fold.train),
         )
-        return label_scores(estimator, _safe_indexing(X, fold.test), n_labels)
+        return label_scores(estimator, _safe_indexing(X, fold.test), n_labels, method=method)
 
 
 def _part(values: Any, rows: np.ndarray) -> Any:
@@ -237,12 +231,13 @@ class CrossFitMixin(MetaEstimatorMixin):
     _multiclass = True
 
     def _fit_estimator(
-        self, X: Any, y: Any, sample_weight: Any, groups: Any
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, method: str | None = None
     ) -> tuple[Target, np.ndarray, np.ndarray | None]:
         """Fit the classifier to all rows, and score each row by one that was fitted without it.
 
         Rows of weight zero are removed, and sets of labels are converted to an indicator matrix, so
-        that folds in which a label does not occur have a column for it.
+        that folds in which a label does not occur have a column for it.  ``method`` is that of
+        :func:`label_scores`.
 
         Returns
         -------
@@ -277,9 +272,9 @@ class CrossFitMixin(MetaEstimatorMixin):
         given = {"sample_weight": weights, "groups": groups}
         if word == "prefit":
             check_is_fitted(self.estimator)
-            _check_classes(self.estimator, target)
+            check_same_classes(self.estimator, target)
             self.estimator_ = self.estimator
-            scores = label_scores(self.estimator_, X, target.signs.shape[1])
+            scores = label_scores(self.estimator_, X, target.signs.shape[1], method=method)
         elif word == "held_out":
             if not hasattr(self.estimator, "fit_held_out"):
                 raise InvalidArgumentError(
@@ -290,6 +285,7 @@ class CrossFitMixin(MetaEstimatorMixin):
             self.estimator_ = clone(self.estimator)
             given = {name: value for name, value in given.items() if value is not None}
             scores = self.estimator_.fit_held_out(X, y, **given)
+            scores = expit(scores) if method == "predict_proba" else scores
         else:
             # A fold takes about as long as the first fit, but the best setting of a search does
             # not.
@@ -298,11 +294,9 @@ class CrossFitMixin(MetaEstimatorMixin):
                 self.estimator_ = fit_with(clone(self.estimator), X, y, **given)
             best = best_setting(self.estimator_)
             with part(1, shares, "scoring held-out folds"):
-                scores = cross_fit_scores(best, X, y, cv=cv, n_jobs=self.n_jobs, **given)
-        for name in ("n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)  # of an earlier fit
-            if hasattr(self.estimator_, name):
-                setattr(self, name, getattr(self.estimator_, name))
+                more = {"cv": cv, "n_jobs": self.n_jobs, "method": method}
+                scores = cross_fit_scores(best, X, y, **more, **given)
+        copy_features(self.estimator_, self)
         return target, scores, weights
 
     # The rows of positive weight, of how many; None if all.
@@ -313,8 +307,16 @@ class CrossFitMixin(MetaEstimatorMixin):
     n_jobs: int | None
 
 
-def _check_classes(fitted: Any, target: Target) -> None:
-    """Raise an error if a 1-D target for cv="prefit" has other classes than the model."""
+def copy_features(fitted: Any, wrapper: Any) -> None:
+    """Give a wrapper the number and names of the features of its fitted classifier."""
+    for name in ("n_features_in_", "feature_names_in_"):
+        wrapper.__dict__.pop(name, None)  # of an earlier fit
+        if hasattr(fitted, name):
+            setattr(wrapper, name, getattr(fitted, name))
+
+
+def check_same_classes(fitted: Any, target: Target) -> None:
+    """Raise an error if a 1-D target has other classes than a model."""
     if target.kind == "multilabel":
         return
     known = np.ravel(fitted.classes_)

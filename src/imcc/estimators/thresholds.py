@@ -1,40 +1,92 @@
-"""TunedThresholds: a classifier with thresholds per label, selected by cross-validation."""
+"""Classifiers with a threshold per label: the best ones, or those that promise something."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from scipy.special import logit
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.pipeline import Pipeline
-from sklearn.utils import get_tags
+from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from imcc._math.stream.dask import predict_lazily
-from imcc._math.stream.sources import is_dask
+from imcc._math.guarantees import check_promise, guarantee_thresholds
 from imcc._math.thresholds import Criterion, check_criterion, choose_thresholds
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.validation import (
     check_count,
-    check_probability_thresholds,
+    check_sample_weight,
+    check_share,
+    encode_target,
+    label_sets,
 )
-from imcc._utils.wrappers import layers
+from imcc._utils.wrappers import fit_with, layers
 from imcc.estimators.base import HeldOutMixin, ScoringClassifierMixin
 from imcc.estimators.cross_fit import (
     DEFAULT_THRESHOLDS,
     CrossFitMixin,
-    label_probabilities,
+    check_same_classes,
+    copy_features,
+    deciding_method,
     label_scores,
     scoring_method,
 )
 
 
-def _has_probabilities(tuned: TunedThresholds) -> bool:
+def _has_probabilities(tuned: ThresholdsMixin) -> bool:
     return hasattr(getattr(tuned, "estimator_", tuned.estimator), "predict_proba")
 
 
-class TunedThresholds(CrossFitMixin, HeldOutMixin, ScoringClassifierMixin, BaseEstimator):
+class ThresholdsMixin(ScoringClassifierMixin):
+    """Mixin for classifiers that predict with another one, ``estimator_``, and ``thresholds_``."""
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any, *, as_frame: bool = False) -> Any:
+        """Return the probabilities of the classifier.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+            Rows to predict.
+        as_frame : bool, default=False
+            Whether to return a pandas data frame with the names of the labels.
+
+        Returns
+        -------
+        ndarray
+            The result of ``predict_proba`` of ``estimator_``.
+        """
+        check_is_fitted(self)
+        if as_frame and self.target_kind_ == "multilabel":
+            return self._in_frame(self._label_chances(X), X)
+        found = self.estimator_.predict_proba(X)
+        return self._in_frame(found, X) if as_frame else found
+
+    def _label_chances(self, X: Any) -> np.ndarray:
+        chances = self._values(X, "predict_proba")
+        return chances[:, 0] if self.target_kind_ == "binary" else chances
+
+    def _scores(self, X: Any) -> np.ndarray:
+        return self._values(X, None)
+
+    def _values(self, X: Any, method: str | None) -> np.ndarray:
+        return label_scores(self.estimator_, X, len(self.thresholds_), method=method)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self.estimator).input_tags
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    # Defined by subclasses.
+    estimator: Any
+    estimator_: Any
+    thresholds_: np.ndarray
+
+
+class TunedThresholds(CrossFitMixin, HeldOutMixin, ThresholdsMixin, BaseEstimator):
     """Classifier with one threshold per label, selected by cross-validation.
 
     The classifier is fitted on all rows.  The thresholds are selected on scores of held-out rows,
@@ -67,11 +119,9 @@ class TunedThresholds(CrossFitMixin, HeldOutMixin, ScoringClassifierMixin, BaseE
     estimator_ : classifier
         The classifier fitted on all rows, or ``estimator`` itself with ``cv="prefit"``.
     thresholds_ : ndarray of shape (n_labels,)
-        A label is predicted if its score is at least its threshold.  Scores are values of
-        ``decision_function``, or probabilities if the classifier has only ``predict_proba``.  For a
-        calibrated classifier they are log-odds; ``scipy.special.expit`` converts its thresholds to
-        probabilities.  Labels with less than ``min_support`` rows keep the default: 0, or 0.5 for
-        probabilities.
+        A label is predicted if its probability is at least its threshold; for a classifier without
+        ``predict_proba``, its score.  Labels with less than ``min_support`` rows keep the default:
+        a probability of 0.5, or a score of 0.
     cv_results_ : dict of ndarray
         Results per label: ``threshold``, ``value`` and ``default_value`` (the criterion on the
         held-out scores with the selected and the default threshold), ``support`` (number of rows
@@ -90,6 +140,7 @@ class TunedThresholds(CrossFitMixin, HeldOutMixin, ScoringClassifierMixin, BaseE
     --------
     MultilabelCalibrator : Calibrated probabilities.
     choose_thresholds : Selects thresholds on given scores.
+    GuaranteedThresholds : Thresholds that promise a recall or precision.
 
     Notes
     -----
@@ -161,14 +212,14 @@ class TunedThresholds(CrossFitMixin, HeldOutMixin, ScoringClassifierMixin, BaseE
         """
         check_criterion(self.criterion)
         check_count("min_support", self.min_support)
-        target, scores, weights = self._fit_estimator(X, y, sample_weight, groups)
-        default = DEFAULT_THRESHOLDS[scoring_method(self.estimator_)]
+        method = deciding_method(self.estimator)
+        target, scores, weights = self._fit_estimator(X, y, sample_weight, groups, method)
         on = target.signs > 0
         chosen = choose_thresholds(
             on if target.known is None else np.where(target.known, on, np.nan),
             scores,
             self.criterion,
-            default=default,
+            default=DEFAULT_THRESHOLDS[method],
             min_support=self.min_support,
             sample_weight=weights,
         )
@@ -184,78 +235,163 @@ class TunedThresholds(CrossFitMixin, HeldOutMixin, ScoringClassifierMixin, BaseE
         }
         return self
 
-    def predict(
-        self, X: Any, thresholds: Any = None, *, probability_thresholds: Any = None
-    ) -> np.ndarray:
-        """Predict the labels of each row with the selected thresholds.
+
+class GuaranteedThresholds(ThresholdsMixin, MetaEstimatorMixin, BaseEstimator):
+    """Classifier with thresholds that promise a recall or a precision on new rows.
+
+    "At least 90 % of the true labels are found", or "at least 90 % of the predicted labels are
+    right", with a confidence of 90 %.  A part of the rows is held out and chooses the thresholds by
+    statistical tests, and nothing else; the classifier is fitted to the other rows.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Classifier with ``decision_function`` or ``predict_proba``: of imcc, a pipeline, or any
+        multi-label or binary classifier of scikit-learn.
+    recall, precision, per, confidence
+        What is promised, as for :func:`guarantee_thresholds`; pass either a recall or a precision.
+    calibration : float or "prefit", default=0.3
+        Share of the rows to hold out for the thresholds.  With "prefit", ``estimator`` must already
+        be fitted, to other rows, and all rows choose the thresholds.
+    random_state : int, RandomState instance or None, default=None
+        Draws the rows to hold out.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted classifier, or ``estimator`` itself with ``calibration="prefit"``.
+    thresholds_ : ndarray of shape (n_labels,)
+        A label is predicted if its probability is at least its threshold; for a classifier without
+        ``predict_proba``, its score.  Where no threshold can promise a recall, the label is always
+        predicted (-inf); where none can promise a precision, never (inf).
+    guaranteed_ : ndarray of bool of shape (n_labels,)
+        False where no threshold could promise it.
+    n_calibration_ : int
+        Number of rows that chose the thresholds.
+    classes_, label_names_, target_kind_, n_features_in_, feature_names_in_
+        As for :class:`imcc.IMCCClassifier`.
+
+    Warns
+    -----
+    NoGuaranteeWarning
+        If no threshold can promise it for some label, or for all of them.
+
+    See Also
+    --------
+    guarantee_thresholds : Chooses such thresholds on given scores; says what is assumed.
+    TunedThresholds : Selects the best thresholds, without a promise.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from sklearn.metrics import recall_score
+    >>> from imcc import IMCCClassifier
+    >>> from imcc.estimators import GuaranteedThresholds
+    >>> X, Y = make_multilabel_classification(900, n_classes=4, n_labels=1, random_state=0)
+    >>> clf = IMCCClassifier(n_clusters=8, random_state=0)
+    >>> careful = GuaranteedThresholds(clf, recall=0.9, random_state=0).fit(X[:600], Y[:600])
+    >>> recall_score(Y[600:], careful.predict(X[600:]), average="micro") > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        recall: float | None = None,
+        precision: float | None = None,
+        per: str = "label",
+        confidence: float = 0.9,
+        calibration: float | str = 0.3,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.recall = recall
+        self.precision = precision
+        self.per = per
+        self.confidence = confidence
+        self.calibration = calibration
+        self.random_state = random_state
+
+    def fit(
+        self, X: Any, y: Any, *, sample_weight: Any = None, groups: Any = None
+    ) -> GuaranteedThresholds:
+        """Fit the classifier to a part of the rows, and choose the thresholds on the others.
 
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
-            Rows to predict.
-        thresholds : float or array-like of shape (n_labels,), default=None
-            Thresholds to use instead of ``thresholds_``, on the same scores.  0 is the classifier
-            without tuning (0.5 if it has only ``predict_proba``).
-        probability_thresholds : float or array-like of shape (n_labels,), default=None
-            Predict labels whose probability is at least the threshold, instead of using
-            ``thresholds_``.  Needs a classifier with ``predict_proba``; pass only one of the two.
+            Rows, which must be independent and distributed like those to predict.
+        y : array-like, data frame or sparse matrix of shape (n_samples, n_labels), or (n_samples,)
+            Labels, as for :meth:`TunedThresholds.fit`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Row weights of the classifier, which must support them.  The rows that choose the
+            thresholds all count the same, except that those of weight 0 are removed.
+        groups : None
+            Not allowed: rows of a group are not independent.
 
         Returns
         -------
-        ndarray of shape (n_samples, n_labels), or (n_samples,) for a 1-D training target
-            1 for predicted labels, otherwise 0; or the predicted classes.
+        self : GuaranteedThresholds
+            The fitted classifier.
         """
-        check_is_fitted(self)
-        if probability_thresholds is not None:
-            return self._predict_by_probability(X, thresholds, probability_thresholds)
-        return super().predict(X, self.thresholds_ if thresholds is None else thresholds)
-
-    @available_if(_has_probabilities)
-    def predict_proba(self, X: Any) -> Any:
-        """Return the probabilities of the classifier.
-
-        Parameters
-        ----------
-        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
-            Rows to predict.
-
-        Returns
-        -------
-        ndarray
-            The result of ``predict_proba`` of ``estimator_``.
-        """
-        check_is_fitted(self)
-        return self.estimator_.predict_proba(X)
-
-    def _predict_by_probability(self, X: Any, thresholds: Any, limits: Any) -> np.ndarray:
-        name = "probability_thresholds"
-        if thresholds is not None:
-            raise InvalidArgumentError(name, "replaces thresholds: pass only one of the two")
-        if not _has_probabilities(self):
+        promise = {name: getattr(self, name) for name in ("recall", "precision", "per")}
+        check_promise(**promise, confidence=self.confidence)
+        self._refuse_groups(groups)
+        n_rows = _num_samples(X)
+        target = encode_target(y, n_rows, type(self).__name__, unknown=True)
+        if target.kind == "multiclass":
             raise InvalidArgumentError(
-                name,
-                f"needs predict_proba, which {type(self.estimator_).__name__} does not have: wrap "
-                "the classifier in a MultilabelCalibrator, or pass scores as thresholds",
+                "y", "has more than two classes, of which the most probable is predicted"
             )
-        if is_dask(X):
-            return predict_lazily(self, "predict", X, probability_thresholds=limits)
-        count = len(self.thresholds_)
-        chances = label_probabilities(self.estimator_, X, count)
-        chances = chances[:, 0] if self.target_kind_ == "binary" else chances
-        return self._predict_at(chances, check_probability_thresholds(limits, count))
-
-    def _scores(self, X: Any) -> np.ndarray:
-        return label_scores(self.estimator_, X, len(self.thresholds_))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags = get_tags(self.estimator).input_tags
-        tags.classifier_tags.multi_class = False
-        return tags
+        weights = check_sample_weight(sample_weight, n_rows)
+        rows = np.arange(n_rows) if weights is None else np.flatnonzero(weights)
+        X, y = indexable(X, y)
+        if self.calibration == "prefit":
+            check_is_fitted(self.estimator)
+            self.estimator_ = self.estimator
+        else:
+            share = check_share("calibration", self.calibration)
+            order = check_random_state(self.random_state).permutation(rows)
+            n_held_out = round(share * len(rows))
+            if not 0 < n_held_out < len(rows):
+                raise InvalidArgumentError(
+                    "calibration", f"of {share} leaves no rows on one side of {len(rows)}"
+                )
+            rows, train = np.sort(order[:n_held_out]), np.sort(order[n_held_out:])
+            labels = (target.signs > 0).astype(np.int64) if label_sets(y) is not None else y
+            self.estimator_ = fit_with(
+                clone(self.estimator),
+                _safe_indexing(X, train),
+                _safe_indexing(labels, train),
+                sample_weight=None if weights is None else weights[train],
+            )
+        check_same_classes(self.estimator_, target)
+        truth = (target.signs > 0).astype(float)
+        if target.known is not None:
+            truth[~target.known] = np.nan
+        scores = label_scores(
+            self.estimator_,
+            _safe_indexing(X, rows),
+            truth.shape[1],
+            method=deciding_method(self.estimator_),
+        )
+        self.thresholds_ = guarantee_thresholds(
+            truth[rows],
+            scores,
+            **promise,
+            confidence=self.confidence,
+            label_names=target.label_names,
+        )
+        self.guaranteed_ = np.isfinite(self.thresholds_)
+        self.n_calibration_ = len(rows)
+        self._remember_target(target)
+        copy_features(self.estimator_, self)
+        return self
 
 
 def decision_thresholds(model: Any, n_labels: int) -> np.ndarray:
-    """Return the thresholds that a fitted model predicts with, on its scores.
+    """Return the thresholds that a fitted model predicts with, on its probabilities or scores.
 
     Parameters
     ----------
@@ -267,18 +403,40 @@ def decision_thresholds(model: Any, n_labels: int) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n_labels,)
-        ``thresholds_`` if thresholds were tuned; otherwise 0, or 0.5 for classifiers that have only
-        ``predict_proba``.
-
-    See Also
-    --------
-    label_scores : The scores that the thresholds apply to.
+        ``thresholds_`` if the model has them; otherwise a probability of 0.5, or a score of 0 for
+        classifiers without ``predict_proba``.
     """
     for layer in layers(model):
-        if isinstance(layer, TunedThresholds):
+        if isinstance(layer, ThresholdsMixin):
             return np.asarray(layer.thresholds_, dtype=np.float64)
         # Other wrappers predict at the default threshold, whatever they contain.
         passes_on = isinstance(layer, Pipeline) or hasattr(layer, "best_estimator_")
         if not passes_on and not getattr(layer, "_predicts_as_inside", False):
             break
-    return np.full(n_labels, DEFAULT_THRESHOLDS[scoring_method(model)])
+    return np.full(n_labels, DEFAULT_THRESHOLDS[deciding_method(model)])
+
+
+def score_thresholds(model: Any, n_labels: int) -> np.ndarray:
+    """Return the thresholds that a fitted model predicts with, on its scores.
+
+    Parameters
+    ----------
+    model, n_labels
+        As for :func:`decision_thresholds`.
+
+    Returns
+    -------
+    ndarray of shape (n_labels,)
+        Thresholds for :func:`label_scores`.  Those of probabilities are converted to log-odds if
+        the classifier has a ``decision_function`` too.
+    """
+    thresholds = decision_thresholds(model, n_labels)
+    if deciding_method(model) == scoring_method(model):
+        return thresholds
+    chances = np.clip(thresholds, 0.0, 1.0)
+    odds = logit(chances)
+    # A row may be exactly at its threshold: rounding must not put it below.
+    inside = np.isfinite(odds)
+    rounding = 4 * np.finfo(float).eps * (1 / (1 - chances[inside]) + np.abs(odds[inside]))
+    odds[inside] -= rounding
+    return odds

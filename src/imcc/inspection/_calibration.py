@@ -42,7 +42,7 @@ from imcc.baselines import (
     KernelRidgeBaseline,
 )
 from imcc.estimators.calibrator import MultilabelCalibrator
-from imcc.estimators.cross_fit import label_probabilities, label_scores
+from imcc.estimators.cross_fit import label_scores
 from imcc.estimators.imcc import IMCCClassifier
 from imcc.inspection._bootstrap import (
     Estimate,
@@ -426,7 +426,7 @@ def score_probabilities(model: Any, X: Any, n_labels: int) -> np.ndarray | None:
         probability, such as margins.
     """
     if hasattr(model, "predict_proba"):
-        return label_probabilities(model, X, n_labels)
+        return label_scores(model, X, n_labels, method="predict_proba")
     inner = innermost(model)
     if isinstance(inner, _LEAST_SQUARES):
         return np.clip((label_scores(model, X, n_labels) + 1) / 2, 0.0, 1.0)

@@ -29,13 +29,16 @@ from math import factorial
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.progress import report_progress
 from imcc._utils.text import printable
 from imcc._utils.validation import check_count
+from imcc._utils.wrappers import layers
+from imcc.estimators.base import LogOddsClassifierMixin
 from imcc.estimators.cross_fit import scoring_method
-from imcc.estimators.thresholds import decision_thresholds
+from imcc.estimators.thresholds import score_thresholds
 from imcc.inspection._mixed import (
     Mixer,
     Score,
@@ -90,9 +93,9 @@ class ColumnAttribution(Result):
         Names of the columns; the last one may be a group, "N other columns".
     values : tuple of str
         The row's values, as text; for a group, the number of columns.
-    scale : {"score", "probability"}
-        What is explained: the decision function (log-odds for a calibrated model), or the
-        probabilities of a model without ``decision_function``.
+    scale : {"log-odds", "score", "probability"}
+        What is explained: the decision function, which is log-odds for a model of imcc with
+        probabilities, or the probabilities of a model without ``decision_function``.
     scores : ndarray of shape (n_labels,)
         Scores of the row.
     thresholds : ndarray of shape (n_labels,)
@@ -175,13 +178,24 @@ class ColumnAttribution(Result):
         j = self.index(label)
         return bool(self.scores[j] >= self.thresholds[j])
 
+    def decision(self, label: int | str | None = None) -> str:
+        """Return the score of a label and whether it is predicted, in words.
+
+        Log-odds are shown as probabilities.
+        """
+        j = self.index(label)
+        name, values = self.scale, (self.scores[j], self.thresholds[j])
+        if self.scale == "log-odds":
+            name, values = "probability", expit(values)
+        predicted = "predicted" if self.predicted(j) else "not predicted"
+        return f"{name} {values[0]:.3f}, {predicted} (from {values[1]:.3f} on)"
+
     def _title(self) -> str:
         j = self.index()
-        predicted = "predicted" if self.predicted(j) else "not predicted"
         return (
             f"ColumnAttribution of {printable(self.label_names[j])} (1 of {len(self.label_names)} "
-            f"labels): {self.scale} {self.scores[j]:.3f}, {predicted} (from "
-            f"{self.thresholds[j]:.3f} on), {self.scores[j] - self.baseline[j]:+.3f} from the mean "
+            f"labels): {self.decision(j)}; {self.scale} "
+            f"{self.scores[j] - self.baseline[j]:+.3f} from the mean "
             f"{self.baseline[j]:.3f} of {self.n_background:,} background rows"
         )
 
@@ -358,9 +372,9 @@ def explain_columns(
         label_names=names,
         columns=tuple(columns),
         values=tuple(values),
-        scale="score" if scoring_method(model) == "decision_function" else "probability",
+        scale=_scale(model),
         scores=of_row,
-        thresholds=decision_thresholds(model, n_labels),
+        thresholds=score_thresholds(model, n_labels),
         baseline=game.of_background.mean(axis=0),
         contributions=phi.mean(axis=0),
         standard_errors=np.sqrt(sampled + chosen),
@@ -370,6 +384,13 @@ def explain_columns(
         n_evaluations=game.n_evaluations,
         n_pairs=n_pairs,
     )
+
+
+def _scale(model: Any) -> str:
+    if scoring_method(model) == "predict_proba":
+        return "probability"
+    is_ours = any(isinstance(layer, LogOddsClassifierMixin) for layer in layers(model))
+    return "log-odds" if is_ours and hasattr(model, "predict_proba") else "score"
 
 
 def _checked(scores: np.ndarray) -> np.ndarray:

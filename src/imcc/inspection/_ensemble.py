@@ -26,7 +26,7 @@ from imcc._utils.validation import Features
 from imcc._utils.wrappers import innermost
 from imcc.estimators.kernel_ensemble import KernelEnsembleClassifier, small_indices
 from imcc.inspection._results import names_of_labels
-from imcc.inspection._unwrap import row_transform, score_thresholds
+from imcc.inspection._unwrap import inner_thresholds, row_transform
 
 
 class EnsembleParts:
@@ -44,7 +44,7 @@ class EnsembleParts:
         count = int(self.classifier._model.base.shape[0])
         self.label_names = names_of_labels(self.classifier, count, label_names)
         self.transform = row_transform(model, self.classifier)
-        self.thresholds = score_thresholds(model, count)
+        self.thresholds = inner_thresholds(model, count)
 
     def _correction(self, row: Features, j: int) -> float:
         """Return what trees add to the log-odds of a label."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from imcc._utils.progress import part
 from imcc._utils.validation import label_matrix
-from imcc.estimators.cross_fit import label_probabilities, label_scores
+from imcc.estimators.cross_fit import deciding_method, label_scores
 from imcc.estimators.thresholds import decision_thresholds
 from imcc.inspection._calibration import (
     CalibrationDiagnostics,
@@ -91,23 +93,21 @@ def evaluate_model(
         "n_resamples": n_resamples,
         "random_state": random_state,
     }
+    # Scoring rows takes most of the time.
     has_probabilities = hasattr(model, "predict_proba")
-    # Scoring rows takes most of the time: once, and for a calibrated model three times.
-    shares = (2, 1, 2, 2, 1) if has_probabilities else (2, 1)
+    shares = (2, 1, 2, 1) if has_probabilities else (2, 1)
     with part(0, shares, "scoring rows"):
-        scores = label_scores(model, X, n_labels)
+        scores = label_scores(model, X, n_labels, method=deciding_method(model))
     thresholds = decision_thresholds(model, n_labels)
     metrics = evaluate(y, scores)
     # The ranking metrics depend on the scores, the Hamming loss on the decisions.
-    metrics |= evaluate(y, scores - thresholds, ["hamming_loss"])
+    metrics |= evaluate(y, np.where(scores >= thresholds, 1.0, -1.0), ["hamming_loss"])
     with part(1, shares, "resampling"):
         labels = diagnose(y, scores, thresholds=thresholds, **options)
     if not has_probabilities:
         return Evaluation(metrics, labels, None)
-    with part(2, shares, "computing probabilities"):
-        chances = label_probabilities(model, X, n_labels)
-    with part(3, shares, "computing probabilities before calibration"):
+    with part(2, shares, "computing probabilities before calibration"):
         before = probabilities_before_calibration(model, X, n_labels)
-    with part(4, shares, "resampling probabilities"):
-        judged = diagnose_probabilities(y, chances, before=before, **options)
+    with part(3, shares, "resampling probabilities"):
+        judged = diagnose_probabilities(y, scores, before=before, **options)
     return Evaluation(metrics, labels, judged)

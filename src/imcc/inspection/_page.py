@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 
 from imcc._utils.config import get_config
 from imcc._utils.errors import InvalidArgumentError
@@ -21,7 +20,7 @@ from imcc._utils.validation import (
     check_number,
 )
 from imcc._utils.wrappers import describe, first_with
-from imcc.estimators.cross_fit import label_probabilities, label_scores, scoring_method
+from imcc.estimators.cross_fit import deciding_method, label_scores
 from imcc.estimators.thresholds import decision_thresholds
 from imcc.inspection._bootstrap import (
     check_resampling,
@@ -241,7 +240,7 @@ class _Judged:
 
 
 def _judge(model: Any, X: Any, y: Any, label_names: Sequence[str] | None) -> _Judged:
-    method = scoring_method(model)
+    method = deciding_method(model)
     keeps = first_with(model, "held_out_proba_")
     if y is None and (X is not None or keeps is None):
         raise InvalidArgumentError(
@@ -278,19 +277,11 @@ def _judge(model: Any, X: Any, y: Any, label_names: Sequence[str] | None) -> _Ju
         raise InvalidArgumentError(
             "X", "is needed with these labels: they are not those of the training rows"
         )
+    is_probability = method == "predict_proba"
     if is_training and chances is not None:
-        values, is_probability = chances, True
-    elif hasattr(model, "predict_proba"):
-        values, is_probability = label_probabilities(model, X, count).astype(np.float64), True
-        if method == "decision_function":
-            # Thresholds are on scores: those of probabilities follow if scores are log-odds.
-            scores = label_scores(model, X, count)
-            if not np.allclose(expit(scores), values, atol=1e-4):
-                values, is_probability = scores.astype(np.float64), False
+        values = chances
     else:
-        values, is_probability = label_scores(model, X, count).astype(np.float64), False
-    if is_probability and method == "decision_function":
-        thresholds = expit(thresholds)
+        values = label_scores(model, X, count, method=method).astype(np.float64)
     signs = np.where(np.isnan(values), 0, signs)
     source = "held_out" if is_training else "given"
     return _Judged(signs, values, thresholds, names, is_probability, source)

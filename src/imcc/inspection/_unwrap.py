@@ -18,7 +18,7 @@ from imcc._utils.validation import Features, check_features, encode_target
 from imcc._utils.wrappers import innermost, layers, transformers
 from imcc.estimators.calibrator import MultilabelCalibrator
 from imcc.estimators.imcc import IMCCClassifier
-from imcc.estimators.thresholds import decision_thresholds
+from imcc.estimators.thresholds import score_thresholds
 from imcc.inspection._results import names_of_features, names_of_labels
 
 # Tolerance for centres (relative to the largest entry) and soft labels when checking that given
@@ -174,7 +174,7 @@ def unwrap(model: Any) -> Unwrapped:
             f"search or a pipeline: {type(classifier).__name__} has no virtual examples",
         )
     classifier = _on_host(classifier)
-    thresholds = score_thresholds(model, classifier.soft_labels_.shape[1])
+    thresholds = inner_thresholds(model, classifier.soft_labels_.shape[1])
     return Unwrapped(classifier, row_transform(model, classifier), thresholds)
 
 
@@ -199,9 +199,9 @@ def row_transform(model: Any, classifier: Any) -> Callable[[Any], Features]:
     return transform
 
 
-def score_thresholds(model: Any, count: int) -> np.ndarray:
+def inner_thresholds(model: Any, count: int) -> np.ndarray:
     """Return the thresholds on the uncalibrated scores of the inner classifier."""
-    thresholds = decision_thresholds(model, count)
+    thresholds = score_thresholds(model, count)
     for layer in layers(model):
         if isinstance(layer, MultilabelCalibrator):
             thresholds = layer.maps_.scores_at(thresholds)

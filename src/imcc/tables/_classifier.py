@@ -22,7 +22,9 @@ from imcc._utils.progress import part, report_progress
 from imcc._utils.validation import (
     check_choice,
     check_count,
+    check_probability_thresholds,
     check_sample_weight,
+    check_thresholds,
     column_names,
     encode_target,
     label_matrix,
@@ -34,7 +36,8 @@ from imcc.estimators import (
     KernelEnsembleClassifier,
     TunedThresholds,
 )
-from imcc.estimators.base import FitScoreMixin, HeldOutMixin
+from imcc.estimators.base import FitScoreMixin, HeldOutMixin, labelled_frame
+from imcc.estimators.cross_fit import deciding_method, label_scores
 from imcc.tables._balance import WEIGHTS, blocks_of
 from imcc.tables._columns import as_table
 from imcc.tables._encoder import TableEncoder
@@ -77,11 +80,11 @@ class TableClassifier(HeldOutMixin, FitScoreMixin, BaseEstimator):
         ``;`` and ``,``.
     thresholds : {"auto", "f1", "balanced_accuracy", "accuracy", "micro_f1"} or None, default="auto"
         Criterion by which :class:`imcc.estimators.TunedThresholds` chooses the threshold of each
-        label; None means a probability of 1/2 (a score of 0).  "auto" means "f1" if held-out scores
-        are available without further fits, as for :class:`imcc.KernelEnsembleClassifier`, and None
-        for other classifiers.  With a threshold of 1/2, a rare label may never be predicted, even
-        if its probabilities are well calibrated.  Classifiers without held-out scores are fitted
-        five more times.
+        label; None means a probability of 1/2, or a score of 0.  "auto" means "f1" if held-out
+        scores are available without further fits, as for :class:`imcc.KernelEnsembleClassifier`,
+        and None for other classifiers.  With a threshold of 1/2, a rare label may never be
+        predicted, even if its probabilities are well calibrated.  Classifiers without held-out
+        scores are fitted five more times.
     trees : "auto" or bool, default="auto"
         Whether the log-odds are corrected by boosted trees, if that decreases the log loss of
         held-out rows: the parameter ``trees`` of the classifier.  They look at the columns that are
@@ -272,36 +275,55 @@ class TableClassifier(HeldOutMixin, FitScoreMixin, BaseEstimator):
         check_is_fitted(self, "estimator_")
         return self.estimator_["table"].schema_
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, thresholds: Any = None, *, as_frame: bool = False) -> Any:
         """Predict the labels of each row, as 0 and 1.
 
         Parameters
         ----------
         X : pandas or polars data frame, pyarrow table, or dict of columns
             Columns are matched by name.
+        thresholds : float or array-like of shape (n_labels,), default=None
+            Predict labels whose probability is at least the threshold: one number for all labels,
+            or one per label, instead of the thresholds of the model.  For a classifier without
+            ``predict_proba``, thresholds are compared with the scores.
+        as_frame : bool, default=False
+            Whether to return a pandas data frame with the names of the labels and the index of
+            ``X``.
 
         Returns
         -------
         ndarray of shape (n_samples, n_labels)
         """
         check_is_fitted(self, "estimator_")
-        return self.estimator_.predict(as_table(X))
+        if thresholds is None:
+            found = self.estimator_.predict(as_table(X))
+        else:
+            method, count = deciding_method(self), len(self.label_names_)
+            values = label_scores(self.estimator_, as_table(X), count, method=method)
+            is_chance = method == "predict_proba"
+            check = check_probability_thresholds if is_chance else check_thresholds
+            found = (values >= check(thresholds, count)).astype(np.int64)
+        return labelled_frame(found, self.label_names_, X) if as_frame else found
 
     @available_if(_has("predict_proba"))
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Any, *, as_frame: bool = False) -> Any:
         """Return the probabilities of the labels.
 
         Parameters
         ----------
         X : pandas or polars data frame, pyarrow table, or dict of columns
             Columns are matched by name.
+        as_frame : bool, default=False
+            Whether to return a pandas data frame with the names of the labels and the index of
+            ``X``.
 
         Returns
         -------
         ndarray of shape (n_samples, n_labels)
         """
         check_is_fitted(self, "estimator_")
-        return self.estimator_.predict_proba(as_table(X))
+        found = self.estimator_.predict_proba(as_table(X))
+        return labelled_frame(found, self.label_names_, X) if as_frame else found
 
     @available_if(_has("decision_function"))
     def decision_function(self, X: Any) -> np.ndarray:
@@ -464,6 +486,8 @@ class TableClassifier(HeldOutMixin, FitScoreMixin, BaseEstimator):
         choose = 7e-6 * min(n, _ROWS_TO_CHOOSE) ** 2 if chooses else 0.0
         slow = self.estimator is None or hasattr(self.estimator, "fit_held_out")
         fit = 1e-3 * n**1.4 + 1e-9 * n**3 if slow else 1e-6 * n**2
+        max_time = getattr(self.estimator, "max_time", None)
+        fit = fit if max_time is None else min(fit, max_time)
         return choose, 3e-4 * n, fit
 
     def _choose_weights(

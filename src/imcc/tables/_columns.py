@@ -10,6 +10,7 @@ import ctypes
 import difflib
 import re
 import sys
+import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -19,7 +20,7 @@ import numpy as np
 from imcc._utils.cells import MISSING, label_values, truth
 from imcc._utils.errors import ImccError, InvalidArgumentError, given
 from imcc._utils.optional import require
-from imcc.datasets._errors import DataFormatError, listed, repeated
+from imcc.datasets._errors import DataWarning, listed, repeated
 
 # A finite decimal number.  Words such as "inf" and hexadecimal numbers are not numbers in a table.
 NUMBER = r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
@@ -36,6 +37,8 @@ _SURELY_THOUSANDS = r"^[+-]?[1-9]\d{0,2}(,\d{3})+(,\d{3}|\.\d*)$"
 # A number with a percent sign, also after a space that does not break: 12 %, 12.5% or 12,5 %.
 _PERCENT_SIGN = r"[\s\x{00a0}\x{202f}]*%"
 _PERCENTAGE = rf"^([-+.,\deE]+){_PERCENT_SIGN}$"
+# Signs of amounts, before or after the number.
+_CURRENCIES = ("€", "$", "£", "¥", "EUR", "USD", "GBP", "CHF")
 
 #: With at least this fraction of numbers, the other values of a column are an error.
 MOSTLY = 0.8
@@ -164,8 +167,26 @@ def _converted(convert: Callable[[Any], Any], values: Any, name: str = "") -> An
 def column_names(cells: Iterable[str], path: str) -> list[str]:
     """Return the names of the columns of a file, with ``column0`` and so on for empty cells."""
     names = [cell.strip() or f"column{i}" for i, cell in enumerate(cells)]
-    if twice := repeated(names):
-        raise DataFormatError(f"columns have the same name: {listed(twice)}", path)
+    twice = repeated(names)
+    if not twice:
+        return names
+    taken, seen, renamed = set(names), dict.fromkeys(names, 0), {}
+    for i, name in enumerate(names):
+        seen[name] += 1
+        if seen[name] == 1:
+            continue
+        while (other := f"{name}_{seen[name]}") in taken:
+            seen[name] += 1
+        taken.add(other)
+        names[i] = renamed[f"column {i + 1}"] = other
+    shown = ", ".join(f"{place} is now {other!r}" for place, other in [*renamed.items()][:5])
+    warnings.warn(
+        DataWarning(
+            f"{path}: several columns are called {listed(twice)}: {shown}"
+            f"{', ...' if len(renamed) > 5 else ''}; if one repeats another, leave it out"
+        ),
+        stacklevel=2,
+    )
     return names
 
 
@@ -316,6 +337,18 @@ def _counted(text: Any, pattern: str) -> int:
     return pc.sum(pc.match_substring_regex(text, pattern)).as_py() or 0
 
 
+def _amount(currency: str) -> str:
+    """Return the pattern of amounts in a currency; its groups are those of a number."""
+    sign, space = re.escape(currency), r"[\s\x{00a0}\x{202f}]*"
+    return rf"^(?:([-+]?){space}{sign}{space}([-+]?[.,\d]+)|([-+]?[.,\d]+){space}{sign})$"
+
+
+def currency_of(text: Any) -> str:
+    """Return the sign of the currency that most cells of a clean column of text have, or ""."""
+    least = MOSTLY * (len(text) - text.null_count)
+    return next((c for c in _CURRENCIES if 0 < least <= _counted(text, _amount(c))), "")
+
+
 def number_form(name: str, text: Any, stated: bool = False) -> tuple[str, bool]:
     """Return how the numbers of a clean column of text are written.
 
@@ -372,12 +405,15 @@ def _refuse_thousands(name: str, text: Any) -> None:
         )
 
 
-def with_points(text: Any, decimal: str, percent: bool = False) -> Any:
+def with_points(text: Any, decimal: str, percent: bool = False, currency: str = "") -> Any:
     """Return a clean column of text with plain decimal points in the cells that are such numbers.
 
-    With ``percent``, such numbers have a percent sign, which is removed: 12 % becomes 12.
+    With ``percent``, such numbers have a percent sign, which is removed: 12 % becomes 12.  A sign
+    of the ``currency`` is removed, too.
     """
     pc = compute()
+    if currency:
+        text = pc.replace_substring_regex(text, _amount(currency), r"\1\2\3")
     if percent:
         # A cell without the sign is not a number: 0.12 may be 12 %.
         text = pc.if_else(
@@ -397,7 +433,7 @@ def with_points(text: Any, decimal: str, percent: bool = False) -> Any:
 
 
 def unclear_numbers(text: Any) -> tuple[list[str], list[str]]:
-    """Return examples of numbers that are written in different ways, with percent signs or commas.
+    """Return examples of numbers that are written in different ways, with signs or commas.
 
     Parameters
     ----------
@@ -413,16 +449,15 @@ def unclear_numbers(text: Any) -> tuple[list[str], list[str]]:
     """
     pc = compute()
     forms = (NUMBER, COMMA_NUMBER, POINTS_NUMBER, THOUSANDS_NUMBER)
-    number = pc.match_substring_regex(
-        text, "|".join(form.removesuffix("$") + f"({_PERCENT_SIGN})?$" for form in forms)
-    )
+    signs = "|".join(form.removesuffix("$") + f"({_PERCENT_SIGN})?$" for form in forms)
+    number = pc.match_substring_regex(text, "|".join([signs, *map(_amount, _CURRENCIES)]))
     numbers, words = (pc.unique(text.filter(which)) for which in (number, pc.invert(number)))
-    signs = _counted(numbers, "[%,]")
-    if not signs or pc.sum(number).as_py() < MOSTLY * (len(text) - text.null_count):
+    written = _counted(numbers, "|".join(["[%,]", *map(_amount, _CURRENCIES)]))
+    if not written or pc.sum(number).as_py() < MOSTLY * (len(text) - text.null_count):
         return [], []
     found: dict[tuple[bool, ...], str] = {}
     for cell in numbers[:1000].to_pylist():
-        found.setdefault(tuple(sign in cell for sign in "%,."), cell)
+        found.setdefault(tuple(sign in cell for sign in (*"%,.", *_CURRENCIES)), cell)
     return list(found.values()), words[:3].to_pylist()
 
 

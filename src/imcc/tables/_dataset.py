@@ -22,11 +22,13 @@ from imcc.tables._columns import (
     arrow,
     as_table,
     compute,
+    currency_of,
     is_text,
     looks_numeric,
     number_form,
     plain_column,
     to_flags,
+    with_points,
 )
 from imcc.tables._load import TableSource, known_columns, open_tables
 from imcc.tables._schema import Column, TableError
@@ -348,8 +350,10 @@ def _as_before(
     if not to_flags(values)[1].any():
         column = Column(name, "yes/no")
     elif is_text(values):
-        decimal, percent = number_form(name, values, stated=True)
-        column = Column(name, "number", decimal=decimal, percent=percent)
+        currency = currency_of(values)
+        plain = with_points(values, ".", currency=currency)
+        decimal, percent = number_form(name, plain, stated=True)
+        column = Column(name, "number", decimal=decimal, percent=percent, currency=currency)
     else:
         column = Column(name, "number")
     return Attribute(name), typed_column(column, values)[name]

@@ -268,6 +268,11 @@ def _columns_in(table: Any, y: Any) -> list[str] | None:
     return list(y)
 
 
+def _are_marks(values: Any) -> bool:
+    """Return whether the cells of a label column are x or empty, as people mark lists."""
+    return {str(word).strip().lower() for word in values.drop_null().unique().to_pylist()} == {"x"}
+
+
 def indicator_columns(
     table: Any, names: Sequence[str], *, unknown: bool = False, advice: Message | str = ""
 ) -> np.ndarray:
@@ -293,17 +298,19 @@ def indicator_columns(
     ------
     TableError
         If a cell is missing, or neither 0 nor 1 (nor a word such as yes and no), and not all cells
-        are -1 and 1.
+        are -1 and 1, or x and empty.
     """
     matrix = np.empty((table.num_rows, len(names)))
     for j, name in enumerate(names):
         values = plain_column(name, table[name], dates=False)
         flags, neither = to_flags(values, signs=True)
+        if neither.any() and not unknown and _are_marks(values):
+            flags, neither = neither.astype(np.float64), np.zeros_like(neither)
         # Invalid values are reported before missing ones: a column named by mistake may have both.
         if neither.any():
             row = int(np.flatnonzero(neither)[0])
             raise TableError(
-                f"label column {name!r} must be 0 or 1 (or -1 and 1, or no and yes), not "
+                f"label column {name!r} must be 0 or 1 (or -1 and 1, no and yes, x or empty), not "
                 f"{values[row].as_py()!r}; a column that lists labels by name is one of tags",
                 row,
             )

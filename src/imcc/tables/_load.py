@@ -291,6 +291,12 @@ def known_columns(
 def check_columns(model: TableClassifier, names: Sequence[str], path: str, ignore: bool) -> None:
     """Raise an error for columns that a model does not know, unless they are ignored."""
     known = {*model.feature_names_in_, *model.drop, *model.label_names_, model.tags_column_}
+    if not set(model.schema_.features) & set(names):
+        raise DataFormatError(
+            "this is another table than the model was fitted to: it has none of the columns that "
+            f"the model needs, {listed(model.schema_.features, 10)}, but {listed(names, 10)}",
+            path,
+        )
     check_extra([name for name in names if name not in known], ignore, path)
 
 

@@ -24,7 +24,7 @@ from imcc._utils.wrappers import layers, transformers
 from imcc.datasets._coding import Coding
 from imcc.datasets._files import Content, Source
 from imcc.datasets._match import read_matching
-from imcc.estimators.cross_fit import label_probabilities, label_scores
+from imcc.estimators.cross_fit import label_scores
 from imcc.persistence._card import ModelCard
 from imcc.tables._classifier import TableClassifier
 from imcc.tables._columns import arrow
@@ -263,7 +263,7 @@ def _predicted(
     columns: dict[str, list[Any]] = {}
     scores = None
     if values == "probability":
-        scores = label_probabilities(model, rows, len(names))
+        scores = label_scores(model, rows, len(names), method="predict_proba")
     elif values is not None or top is not None:
         scores = label_scores(model, rows, len(names))
     if scores is None or form == "json":

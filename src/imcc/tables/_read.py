@@ -31,6 +31,7 @@ from imcc.tables._columns import (
     to_python,
     without_views,
 )
+from imcc.tables._json_lines import read_json_lines
 from imcc.tables._parquet import ParquetSource
 from imcc.tables._sheet import read_sheet
 
@@ -38,8 +39,9 @@ from imcc.tables._sheet import read_sheet
 DELIMITERS = (",", ";", "\t", "|")
 _PARQUET = (".parquet", ".pq")
 _SHEET = ".xlsx"
+_JSON_LINES = (".jsonl", ".ndjson")
 #: Suffixes of the files that are tables.
-SUFFIXES = (".csv", ".tsv", *_PARQUET, _SHEET)
+SUFFIXES = (".csv", ".tsv", *_PARQUET, _SHEET, *_JSON_LINES)
 # Of spreadsheet programs, but not read.
 _OTHER_SHEETS = (".xlsm", ".xlsb", ".xls", ".ods", ".numbers")
 # Number of bytes of a file in which the delimiter is detected.
@@ -60,7 +62,7 @@ _FEW_CODES, _MOST_CODES = 64, 8192
 
 
 def is_table(source: Source, member: str | None = None) -> bool:
-    """Return whether a file is a table by its name: CSV, TSV, Parquet or .xlsx, or one in a .zip.
+    """Return whether a file is a table by its name: CSV, Parquet, ..., or one in a .zip.
 
     >>> is_table("a.csv.gz"), is_table("a.arff")
     (True, False)
@@ -83,13 +85,13 @@ def file_name(source: Source, member: str | None = None) -> str:
 
 @dataclass(frozen=True)
 class TableFile:
-    r"""A CSV, TSV or Parquet file or a spreadsheet, with its reading options.
+    r"""A CSV, TSV, Parquet or JSON lines file or a spreadsheet, with its reading options.
 
     Parameters
     ----------
     source : path-like or Content
         The file; may be compressed: ``.csv.gz``, ``.csv.bz2``, or in a ``.zip`` archive.  It is
-        Parquet or a spreadsheet if its name says so, and text otherwise.
+        Parquet, a spreadsheet or JSON lines (``.jsonl``) if its name says so, and CSV otherwise.
     delimiter : str, default=None
         Delimiter of a text file.  None detects commas, semicolons, tabs and vertical bars; an
         ambiguous file is an error.
@@ -118,7 +120,7 @@ class TableFile:
                 self.path,
             )
         texts = ("delimiter", "encoding", *(() if self._is_sheet or self.header else ("header",)))
-        for option in texts if self._is_parquet or self._is_sheet else ():
+        for option in () if self._is_csv else texts:
             if getattr(self, option) not in (None, True):
                 raise InvalidArgumentError(option, f"is for files of text, not for {self.path}")
         if self.member is not None and not (self._is_archive or self._is_sheet):
@@ -147,7 +149,7 @@ class TableFile:
         pyarrow.Table
         """
         # Text is also read in parts: reading it at once needs twice the memory.
-        if self._is_parquet or self._is_sheet:
+        if not self._is_csv:
             return arrow().concat_tables(self.parts(whole=True))
         columns: dict[str, _Gathered] = {}
         n_rows, expected = 0, self.estimated_rows() if is_watched() else None
@@ -177,6 +179,8 @@ class TableFile:
         opened, n_rows = self._opened(), 0
         if self._is_sheet:
             parts = self._sheet_parts(opened)
+        elif self._is_json_lines:
+            parts = self._json_parts(opened)
         elif self._is_parquet:
             parts = self._parquet(opened).parts(None if whole else _BLOCK_ROWS)
         else:
@@ -203,7 +207,7 @@ class TableFile:
         -------
         int or None
         """
-        if self._is_parquet or self._is_sheet:
+        if not self._is_csv:
             return None
         opened = self._opened()
         layout = self._layout(opened)
@@ -215,7 +219,7 @@ class TableFile:
     def estimated_rows(self) -> int | None:
         """Return the number of rows, estimated from the file size for text; None if unknown."""
         opened = self._opened()
-        if self._is_sheet:
+        if self._is_sheet or self._is_json_lines:
             return None
         if self._is_parquet:
             return self._parquet(opened).n_rows
@@ -246,6 +250,14 @@ class TableFile:
     @property
     def _is_sheet(self) -> bool:
         return self._file_name.lower().endswith(_SHEET)
+
+    @property
+    def _is_json_lines(self) -> bool:
+        return self._file_name.lower().endswith(_JSON_LINES)
+
+    @property
+    def _is_csv(self) -> bool:
+        return not (self._is_parquet or self._is_sheet or self._is_json_lines)
 
     @property
     def _is_archive(self) -> bool:
@@ -426,6 +438,10 @@ class TableFile:
     def _parquet(self, opened: str | bytes) -> ParquetSource:
         limits = self.limits
         return ParquetSource(opened, self.path, size=limits.size, max_bytes=limits.max_bytes)
+
+    def _json_parts(self, opened: str | bytes) -> Iterator[Any]:
+        with _binary(opened) as file:
+            yield read_json_lines(file, self.limits)
 
     def _sheet_parts(self, opened: str | bytes) -> Iterator[Any]:
         with _binary(opened) as file:

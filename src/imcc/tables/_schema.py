@@ -28,6 +28,7 @@ from imcc.tables._columns import (
     as_table,
     check_column,
     compute,
+    currency_of,
     has_zone,
     is_date_format,
     is_plain,
@@ -96,6 +97,8 @@ class Column:
         Form of numbers that are text: 1.5, 1,5, 1.234,5 or 1,234.5.
     percent : bool
         Whether numbers that are text have a percent sign; 12 % is the number 12.
+    currency : str
+        Sign of the amounts that numbers are, such as "€"; € 12 is the number 12.
     """
 
     name: str
@@ -112,6 +115,7 @@ class Column:
     overruled: bool = False
     decimal: str = "."
     percent: bool = False
+    currency: str = ""
 
     @property
     def becomes(self) -> str:
@@ -127,6 +131,8 @@ class Column:
             text += "; 1,234.5 is read as 1234.5"
         if self.kind == "number" and self.percent:
             text += "; 12 % is read as 12"
+        if self.kind == "number" and self.currency:
+            text += f"; {self.currency} 12 is read as 12"
         if self.kind == "id" and self.n_values < self.n_rows - self.missing:
             text += ", although some values are repeated"
         return text
@@ -260,9 +266,11 @@ def infer_schema(
     3. *number*: every value is a finite decimal number, with a point or, in the whole column, with
        a comma (1,5 or 1.234,5; a column in which every comma may be a thousands separator is an
        error).  Commas are thousands separators if some value shows it (1,234.5 or 1,234,567).
-       Every value, or none, has a percent sign; 12 % is the number 12.  If at least 80 % but not
-       all values are numbers, this is an error: the others are an unknown word for a missing
-       value, or the column is not a number.
+       Every value, or none, has a percent sign; 12 % is the number 12.  The sign of one currency
+       (€, $, £, ¥, EUR, USD, GBP or CHF) is removed: € 3.682,18 is the number 3682.18.  If at least
+       80 % but not all values are numbers, this is an error: the others are an unknown word for a
+       missing value, or the column is not a number.  Digits of which some begin with 0, such as the
+       zip code 01067, are no numbers.
     4. *date*: all values are dates that exist, in the same format: ISO 8601 (2021-05-31, with or
        without a time such as 14:30:05 and a time zone such as Z or +02:00), 2021/05/31,
        31.05.2021, 31/05/2021 or 05/31/2021 (with or without a time such as 14:30 or 14:30:05).
@@ -342,7 +350,7 @@ class _Reader:
         self.values = values = plain_column(name, values, words)
         self.spelled += values.null_count
         self.is_text = is_text(values)
-        self.decimal, self.percent = ".", False
+        self.decimal, self.percent, self.currency = ".", False, ""
         self.doubt: Message | None = None  # what a warning says
         self.distinct = compute().unique(values.drop_null())
         self.n_present = len(values) - values.null_count
@@ -372,7 +380,7 @@ class _Reader:
             return self.details("date", None)
         if not self.is_text or self.all_numeric():
             kind = "id" if self.counts_rows() else "number"
-            return {"kind": kind, "decimal": self.decimal, "percent": self.percent}
+            return {"kind": kind, **self.form()}
         if (layout := self.date_format()) is not None:
             return self.date_details(layout)
         kind = "id" if self.are_keys() else "text" if self.are_sentences() else "category"
@@ -407,7 +415,7 @@ class _Reader:
             return {"kind": kind, "words": words if self.is_text else None}
         if kind == "number" and self.is_text:
             self.all_numeric(forced=True)
-            return {"kind": kind, "decimal": self.decimal, "percent": self.percent}
+            return {"kind": kind, **self.form()}
         if kind == "date" and self.is_text:
             layout = date_format or self.date_format()
             if layout is None:
@@ -510,15 +518,31 @@ class _Reader:
             return ("0", "1") if set(self.distinct.to_pylist()) == {0, 1} else None
         return None
 
+    def form(self) -> dict[str, Any]:
+        """Return how the numbers of the column are written."""
+        return {"decimal": self.decimal, "percent": self.percent, "currency": self.currency}
+
+    def are_codes(self) -> bool:
+        """Return whether digits are no numbers, because some begin with 0, as zip codes do."""
+        pc = compute()
+        matches = pc.match_substring_regex
+        is_digits = pc.all(matches(self.distinct, r"^\d+$")).as_py()
+        return bool(is_digits and pc.any(matches(self.distinct, r"^0\d")).as_py())
+
     def all_numeric(self, forced: bool = False) -> bool:
         """Return whether all values are numbers; an error if most are, or if ``forced``."""
         pc, written = compute(), self.values
-        decimal, percent = number_form(self.name, written, stated=forced)
-        values = with_points(written, decimal, percent)
+        if not forced and self.are_codes():
+            return False
+        currency = currency_of(written)
+        plain = with_points(written, ".", currency=currency)
+        decimal, percent = number_form(self.name, plain, stated=forced)
+        values = with_points(written, decimal, percent, currency)
         numeric = looks_numeric(values)
         n_numeric = pc.sum(numeric).as_py() or 0
         if n_numeric == self.n_present:
-            self.values, self.decimal, self.percent = values, decimal, percent
+            self.values, self.currency = values, currency
+            self.decimal, self.percent = decimal, percent
             return True
         if forced or n_numeric >= MOSTLY * self.n_present:
             others = pc.unique(written.filter(pc.invert(pc.fill_null(numeric, True))))

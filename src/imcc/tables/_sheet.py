@@ -161,13 +161,13 @@ def _table(rows: list[tuple[Any, ...]], header: bool, path: str) -> Any:
         raise DataFormatError("the rows of the sheet have very different lengths", path)
     return arrow().table(
         {
-            name: _column(name, [row[j] if j < len(row) else None for row in body], path)
+            name: typed_cells(name, [row[j] if j < len(row) else None for row in body], path)
             for j, name in enumerate(names)
         }
     )
 
 
-def _column(name: str, cells: list[Any], path: str) -> Any:
+def typed_cells(name: str, cells: list[Any], path: str) -> Any:
     """Return cells as an array: of their type if it is the same, otherwise as text."""
     pa = arrow()
     kinds = {type(cell) for cell in cells if cell is not None}

@@ -49,7 +49,9 @@ def typed_frame(table: Any, schema: Schema, only: Collection[str] | None = None)
     features, there = set(schema.features), set(table.column_names)
     absent = [name for name in schema.features if name not in there]
     if absent:
+        is_other = len(absent) == len(features)
         raise TableError(
+            f"{'this is another table than the model was fitted to: ' if is_other else ''}"
             f"{len(absent)} column(s) that the model needs are missing: {listed(absent, 10)}; the "
             f"table has {listed(table.column_names, 10)}"
         )
@@ -80,7 +82,8 @@ def typed_column(column: Column, values: Any) -> dict[str, np.ndarray]:
     pc = compute()
     if column.kind == "number":
         if is_text(values):
-            written, values = values, with_points(values, column.decimal, column.percent)
+            written = values
+            values = with_points(written, column.decimal, column.percent, column.currency)
             numeric = np.asarray(pc.fill_null(looks_numeric(values), True).to_numpy(), dtype=bool)
             problem = "is not a number with a percent sign" if column.percent else "is not a number"
             _refuse(column, written, ~numeric, problem)
