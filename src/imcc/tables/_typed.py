@@ -46,6 +46,17 @@ def typed_frame(table: Any, schema: Schema, only: Collection[str] | None = None)
         Columns of the frame to return; all by default.
     """
     pandas = require("pandas", "Encoding tables")
+    columns = typed_arrays(table, schema, only)
+    # With explicit types: pandas would convert text to its own type, with another copy.
+    return pandas.DataFrame(
+        {name: pandas.Series(cells, dtype=cells.dtype) for name, cells in columns.items()}
+    )
+
+
+def typed_arrays(
+    table: Any, schema: Schema, only: Collection[str] | None = None
+) -> dict[str, np.ndarray]:
+    """Return the columns of :func:`typed_frame`, each as an array."""
     features, there = set(schema.features), set(table.column_names)
     absent = [name for name in schema.features if name not in there]
     if absent:
@@ -69,10 +80,7 @@ def typed_frame(table: Any, schema: Schema, only: Collection[str] | None = None)
                 f"{taken}: rename one of them"
             )
         columns |= typed
-    # With explicit types: pandas would convert text to its own type, with another copy.
-    return pandas.DataFrame(
-        {name: pandas.Series(cells, dtype=cells.dtype) for name, cells in columns.items()}
-    )
+    return columns
 
 
 def typed_column(column: Column, values: Any) -> dict[str, np.ndarray]:
