@@ -177,7 +177,7 @@ class TableClassifier(FitScoreMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : pandas or polars data frame, pyarrow table, or dict of columns
+        X : pandas or polars data frame, pyarrow table, dict of columns, or list of records
             Training table.
         y : str, list of str, or labels
             Name of a column of ``X`` with tags, or names of label columns of 0 and 1; or the labels
@@ -274,7 +274,7 @@ class TableClassifier(FitScoreMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : pandas or polars data frame, pyarrow table, or dict of columns
+        X : pandas or polars data frame, pyarrow table, dict of columns, or list of records
             Columns are matched by name.
 
         Returns
@@ -290,7 +290,7 @@ class TableClassifier(FitScoreMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : pandas or polars data frame, pyarrow table, or dict of columns
+        X : pandas or polars data frame, pyarrow table, dict of columns, or list of records
             Columns are matched by name.
 
         Returns
@@ -306,7 +306,7 @@ class TableClassifier(FitScoreMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : pandas or polars data frame, pyarrow table, or dict of columns
+        X : pandas or polars data frame, pyarrow table, dict of columns, or list of records
             Columns are matched by name.
 
         Returns
@@ -321,7 +321,7 @@ class TableClassifier(FitScoreMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : pandas or polars data frame, pyarrow table, or dict of columns
+        X : pandas or polars data frame, pyarrow table, dict of columns, or list of records
             Columns are matched by name.
         top : int, default=None
             If given, this many labels with the highest probabilities (or scores) are returned per
@@ -344,7 +344,7 @@ class TableClassifier(FitScoreMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : pandas or polars data frame, pyarrow table, or dict of columns
+        X : pandas or polars data frame, pyarrow table, dict of columns, or list of records
             Columns are matched by name.
         y : str, list of str, or labels
             True labels, in one of the forms that ``fit`` accepts.  A matrix has its columns in the

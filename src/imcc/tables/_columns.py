@@ -84,12 +84,13 @@ class TableError(ImccError, ValueError):
 
 def arrow() -> Any:
     """Return pyarrow; an error explains how to install it."""
-    return require("pyarrow", "Reading tables")
+    # Looked up many times per table, and each import takes a microsecond.
+    return sys.modules.get("pyarrow") or require("pyarrow", "Reading tables")
 
 
 def compute() -> Any:
     """Return pyarrow.compute; an error explains how to install pyarrow."""
-    return require("pyarrow.compute", "Reading tables")
+    return sys.modules.get("pyarrow.compute") or require("pyarrow.compute", "Reading tables")
 
 
 def release_memory() -> None:
@@ -106,13 +107,16 @@ def as_table(frame: Any) -> Any:
 
     Parameters
     ----------
-    frame : pandas or polars data frame, pyarrow table, or mapping of names to columns
+    frame : pandas or polars data frame, pyarrow table, mapping of names to columns, or records
+        Records are a list with a mapping of names to values for each row.
     """
     pa = arrow()
     if isinstance(frame, pa.Table):
         table = frame
     elif isinstance(frame, Mapping):
         table = _from_columns(frame)
+    elif isinstance(frame, (list, tuple)) and all(isinstance(row, Mapping) for row in frame):
+        table = _from_columns(_columns_of_records(frame))
     elif hasattr(frame, "columns"):
         _refuse_repeated(str(name) for name in frame.columns)
         if hasattr(frame, "reset_index"):  # pandas: the index is no column
@@ -121,8 +125,8 @@ def as_table(frame: Any) -> Any:
     else:
         raise InvalidArgumentError(
             "X",
-            "must be a table with named columns (a pandas or polars data frame, a pyarrow table or "
-            f"a dict of columns), got {type(frame).__name__}",
+            "must be a table with named columns (a pandas or polars data frame, a pyarrow table, "
+            f"a dict of columns or a list of records), got {type(frame).__name__}",
         )
     _refuse_repeated(table.column_names)
     for j, kind in enumerate(table.schema.types):
@@ -134,6 +138,20 @@ def as_table(frame: Any) -> Any:
 def _refuse_repeated(names: Iterable[str]) -> None:
     if twice := repeated(names):
         raise InvalidArgumentError("X", f"has several columns of the same name: {listed(twice)}")
+
+
+def _columns_of_records(records: Sequence[Mapping[Any, Any]]) -> dict[Any, list[Any]]:
+    """Return the columns of records, which must all have the same names."""
+    names = records[0].keys() if records else ()
+    for number, record in enumerate(records):
+        if record.keys() != names:
+            odd = listed(sorted(map(str, record.keys() ^ names)))
+            raise InvalidArgumentError(
+                "X",
+                f"must have records with the same names: row {number} and row 0 differ in {odd}; "
+                "pass None for a missing value",
+            )
+    return {name: [record[name] for record in records] for name in names}
 
 
 def _from_columns(columns: Mapping[Any, Any]) -> Any:
