@@ -175,8 +175,20 @@ def _converted(convert: Callable[[Any], Any], values: Any, name: str = "") -> An
         raise InvalidArgumentError(
             "X",
             f"has a column {name} whose values are of different types, or of an unknown one: "
-            f"{said}",
+            f"{said}{_first_of_other_type(values)}",
         ) from error
+
+
+def _first_of_other_type(values: Any) -> str:
+    """Return which row of a list is the first with another type than the rows before, in words."""
+    kinds = {int: float}
+    first = None
+    for row, value in enumerate(values if isinstance(values, list) else ()):
+        kind = kinds.get(type(value), type(value))
+        if first is not None and value is not None and kind is not first:
+            return f" (row {row} has {value!r})"
+        first = kind if value is not None else first
+    return ""
 
 
 def column_names(cells: Iterable[str], path: str) -> list[str]:
