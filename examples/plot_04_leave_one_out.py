@@ -3,7 +3,7 @@ Leave-one-out against folds
 ===========================
 
 Every row can be scored by the model that was trained on all the others, without fitting one model
-per row: for kernel ridge regression a single eigendecomposition gives all leave-one-out scores.
+per row: for kernel ridge regression the inverse that a fit needs gives all leave-one-out scores.
 :class:`~imcc.KernelEnsembleClassifier` chooses its members by them. This example checks the formula
 against refitting, and compares leave-one-out with five-fold cross-validation.
 """

@@ -49,9 +49,7 @@ INSIDE = {
         *("labels", "scorers", "grid", "folds", "fold", "search", "out_of_fold", "results"),
     ],
     "_math.ensemble": [
-        *("views", "spectrum", "held_out", "selection", "model", "virtual", "records", "rows"),
-        *("patterns", "scorers", "tries", "progress", "job", "screening", "competition"),
-        *("members", "search"),
+        *("views", "ridge", "members", "trees", "model", "linear", "selection", "search"),
     ],
     "_math.stream": ["sources", "dask", "passes", "fitting"],
     "estimators": [

@@ -26,7 +26,6 @@ from imcc.experiment import Store
 from imcc.metrics import METRICS
 from imcc.report import draw_time
 from imcc_paper import (
-    ablation,
     approximation,
     baselines,
     boosted,
@@ -34,7 +33,6 @@ from imcc_paper import (
     calibration,
     classifier,
     clustering_page,
-    ensemble,
     gpu,
     looking,
     scale,
@@ -50,6 +48,7 @@ from imcc_paper.reproduction import (
     labels,
     paper,
     per_set,
+    recipes,
     short,
     tests,
 )
@@ -79,12 +78,11 @@ MEASURED = {
     "slow_machines": slow_machines,
     "busy_machine": busy_machine,
     "boosted": boosted,
-    "ensemble": ensemble,
 }
 #: The pages whose numbers are measured.
 MEASURED_PAGES = tuple(
     DOCS / f"{name}.md"
-    for name in ("performance", "scale", "gpu", "looking_into_a_model", "baselines", "ensemble")
+    for name in ("performance", "scale", "gpu", "looking_into_a_model", "baselines")
 )
 MARKED = (
     ROOT / "README.md",
@@ -155,6 +153,8 @@ def section(store: Store, built: Built) -> Iterator[str]:
     yield "\n### By data set\n"
     shown = {metric: tables[metric] for metric in ("average_precision", "ranking_loss")}
     yield from per_set.by_data_set(shown, CONTROL, ("kernel_ridge", "kernel_ridge_calibrated"))
+    yield "\n### The first recipe of the ensemble\n"
+    yield from recipes.beside(tables)
     yield "\n### `imcc` against each\n"
     yield from tests.against(tables, "imcc", detailed=["average_precision"])
 
@@ -374,7 +374,5 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-    # Other pages that are written from rows.
-    checked = ["--check"] if "--check" in sys.argv else []
-    clustering_page.main(checked)
-    ablation.update_page(RESULTS / "ablation.csv", DOCS / "ensemble.md", bool(checked))
+    # Another page that is written from rows.
+    clustering_page.main(["--check"] if "--check" in sys.argv else [])

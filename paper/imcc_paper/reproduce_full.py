@@ -34,7 +34,6 @@ EXPERIMENTS = ("paper", "outside")
 #: ``--device``.  All take ``-o`` and ``--jobs``, and do not compute again what is in that file.
 STUDIES = {
     "clustering.csv": ("imcc_paper.clustering", True),
-    "ablation.csv": ("imcc_paper.ablation", True),
     "failing_cells.csv": ("imcc_paper.failing_cells", False),
     "sensitivity.csv": ("imcc_paper.sensitivity", True),
 }

@@ -17,8 +17,8 @@ goemotions  short comments with 28 emotions as tags (needs IMCC_DATA_MIRROR); 2,
 birds, flags  MULAN's, numbers and categories (need IMCC_DATA_MIRROR)
 debian      the package index of apt, if there is one: description, section, size, priority, and
             the tags of the packages that at least 1 % have as labels; 2,000 packages at random
-goemotions-whole, debian-whole  all rows; only where they are named.  Above 8,000 training rows the
-            ensemble has Nyström features, for which a GPU is useful (--device cuda)
+goemotions-whole, debian-whole  all rows; only where they are named, since they take long (a GPU is
+            useful: --device cuda)
 
 Debian's index can be taken along to a machine without apt: `--write-debian FILE` writes the columns
 that are used to a Parquet file, which `--debian FILE` reads.
@@ -202,9 +202,7 @@ def methods(settings: Settings) -> dict[str, object]:
     n_jobs = settings.n_jobs
     ours = None  # the default
     if settings.device is not None:
-        ours = KernelEnsembleClassifier(
-            device=settings.device, n_jobs=settings.n_jobs, random_state=0
-        )
+        ours = KernelEnsembleClassifier(device=settings.device, random_state=0)
     found: dict[str, object] = {
         "imcc": TableClassifier(ours, random_state=0),
         "logistic": OneVsRestClassifier(LogisticRegression(max_iter=2000), n_jobs=n_jobs),

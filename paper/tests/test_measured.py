@@ -28,11 +28,9 @@ ALLOWED = {
         "14.5 minutes",  # test_baselines.py, with the table that follows
         *(".874", ".42", ".18", ".877"),  # tests/baselines/test_real_data.py
     },
-    "ensemble": {"0.02"},  # a prior, a parameter
 }
-# Written from rows: by imcc_paper.reproduce, and by imcc_paper.ablation.
+# Written from rows.
 FROM_ROWS = {"baselines"}
-ABLATION = re.compile(r"<!-- ablation: begin -->.*?<!-- ablation: end -->", re.S)
 
 
 def text(path):
@@ -55,8 +53,7 @@ def test_blocks_are_what_the_files_give():
 
 @pytest.mark.parametrize("path", reproduce.MEASURED_PAGES, ids=lambda path: path.stem)
 def test_measured_numbers_are_only_in_blocks(path):
-    prose = ABLATION.sub("", BLOCK.sub("", text(path)))
-    prose = re.sub(r"```.*?```", "", prose, flags=re.S)
+    prose = re.sub(r"```.*?```", "", BLOCK.sub("", text(path)), flags=re.S)
     prose = " ".join(re.sub(r"`[^`]*`", "", prose).split())
     # Also none that is allowed but not there.
     assert set(LOOKS_MEASURED.findall(prose)) == ALLOWED[path.stem]

@@ -22,6 +22,7 @@ from imcc_paper.reproduction import (
     paper,
     per_set,
     ranked,
+    recipes,
     rows,
     tests,
 )
@@ -155,6 +156,29 @@ def scores(values, methods=("kernel_ensemble", "a", "b")):
     values = np.asarray(values, dtype=float)
     names = tuple(f"d{i}" for i in range(len(values)))
     return ScoreTable("average_precision", True, names, tuple(methods), values)
+
+
+def test_the_first_recipe_is_shown_on_the_splits_that_both_have(tmp_path):
+    values = np.full((3, 1, 2), 0.5)
+    values[2, 0, 1] = np.nan
+    tables = {metric: scores(values, ["kernel_ensemble"]) for metric in METRICS}
+    lines = [",".join(["dataset", "repetition", *METRICS])]
+    for name, *found in (("d0", 0.4, 0.5), ("d1", 0.6, 0.5), ("d2", 0.3, 0.9), ("other", 0.1)):
+        for split, value in enumerate(found):
+            lines.append(",".join([name, str(split), *[str(value)] * len(METRICS)]))
+    file = tmp_path / "rows.csv"
+    file.write_text("\n".join(lines))
+    text = "\n".join(recipes.beside(tables, file))
+    assert "| d0 | 2 | 0.4500 | 0.5000 | +0.0500 |" in text
+    assert "| d1 | 2 | 0.5500 | 0.5000 | -0.0500 |" in text
+    assert "| d2 | 1 | 0.3000 | 0.5000 | +0.2000 |" in text
+    assert "other" not in text
+    assert text.count("+0.0667 ± 0.3126") == len(METRICS)
+
+
+def test_all_rows_of_the_first_recipe_are_there(store):
+    table = store.scores("coverage")
+    assert np.isfinite(recipes.first_recipe(table, "coverage")).all()
 
 
 class TestSharedRuns:

@@ -104,8 +104,7 @@ def test_lines_say_how_far_it_is_where_there_is_no_terminal(pets, tmp_path, imcc
     assert json.loads(done.stdout)["file"] == str(tmp_path / "m.skops")
     assert not CONTROL.search(done.stderr)
     lines = done.stderr.splitlines()
-    stages = ("screening kernels", "fitting and calibrating kernel 1 of", "choosing the weights")
-    for stage in stages:
+    for stage in ("screening", "fitting"):
         found = [line for line in lines if line.startswith("tuning") and stage in line]
         assert found, stage
     assert re.fullmatch(r"tuning: .*: \d+% done, about [\d.]+ s left", found[0])

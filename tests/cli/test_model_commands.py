@@ -122,26 +122,20 @@ def test_the_estimator_checks_its_parameters(imcc, pets, tmp_path, setting, mess
 
 
 def test_parameters_of_the_ensemble(imcc, pets, tmp_path):
-    few = ("views=raw,", "width_scales=1", "virtual_examples=false", "n_members=2")
+    few = ("views=raw", "linear=false", "max_time=60")
     settings = [word for setting in few for word in ("--set", setting)]
     imcc("tune", pets / "train.csv", *NAMED, "-o", tmp_path / "m.skops", *settings)
     params = read_card(tmp_path / "m.skops").params
-    assert (params["views"], params["width_scales"]) == (["raw"], [1])
-    assert (params["virtual_examples"], params["n_members"]) == (False, 2)
+    assert (params["views"], params["linear"], params["max_time"]) == (["raw"], False, 60)
 
 
 def test_folds_are_those_of_all_cross_validations(imcc, tmp_path):
-    """Also of the ensemble, whose members are chosen by leave-one-out scores otherwise."""
+    """Of the search, and of the thresholds around it."""
     write(make_data(60), tmp_path / "t.arff")
-    fast = ("--set", "views=raw,", "--set", "width_scales=1", "--set", "virtual_examples=false")
-    start = ("tune", tmp_path / "t.arff", "-o", tmp_path / "m.skops", "--force", *fast)
-    folds = []
-    for more in ((), ("--folds", "3"), ("--folds", "3", "--thresholds", "f1")):
-        imcc(*start, *more)
-        model = load_model(tmp_path / "m.skops")
-        inner = getattr(model, "estimator_", model)
-        folds.append([getattr(cv, "n_splits", cv) for cv in (inner.cv, getattr(model, "cv", None))])
-    assert folds == [["loo", "loo"], [3, 3], [3, 3]]
+    start = ("tune", tmp_path / "t.arff", "-o", tmp_path / "m.skops", "--force")
+    for model in (("--model", "imcc", *GRID), ("--set", "views=raw")):
+        imcc(*start, *model, "--folds", "3", "--thresholds", "f1")
+        assert load_model(tmp_path / "m.skops").cv.n_splits == 3
 
 
 def test_one_label_is_chosen_by_its_decisions(imcc, pets, tmp_path):

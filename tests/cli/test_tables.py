@@ -249,7 +249,7 @@ def test_tune_fits_an_ensemble_by_default(folder, imcc, tmp_path):
     start = ("tune", tmp_path / "t.csv", "--labels", "senior,remote", "-o", out)
     shown = imcc(*start).stdout
     assert re.search(r"An ensemble of \d+ of \d+ kernel models", shown)
-    assert "cross-fitted average_precision" in shown
+    assert "held-out average_precision" in shown
     rows = table(imcc("predict", out, folder / "test.csv", "--proba", "--ignore-extra").stdout)
     chances = np.array([row[1:] for row in rows[1:]], dtype=float)
     assert ((chances > 0) & (chances < 1)).all()

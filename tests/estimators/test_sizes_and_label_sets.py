@@ -21,16 +21,16 @@ from imcc.estimators import MultilabelCalibrator, TunedThresholds
         (IMCCClassifier(solver="spectral"), "approximation='nystroem'"),
         (IMCCClassifierCV(), "approximation='nystroem'"),
         (KernelRidgeBaseline(), "approximation='nystroem'"),
-        (KernelEnsembleClassifier(exact_rows=100_000), "exact_rows"),
+        (KernelEnsembleClassifier(max_memory=1e12), "max_memory"),
     ],
     ids=["fit", "spectral", "search", "kernel ridge", "ensemble"],
 )
-def test_sixty_thousand_rows_are_refused_before_any_work(estimator, remedy):
-    X = np.random.RandomState(0).rand(60_000, 2)
-    Y = np.eye(3, dtype=int)[np.arange(60_000) % 3]
+def test_eighty_thousand_rows_are_refused_before_any_work(estimator, remedy):
+    X = np.random.RandomState(0).rand(80_000, 2)
+    Y = np.eye(3, dtype=int)[np.arange(80_000) % 3]
     with config_context(host_memory=16 * 2.0**30):
         start = time.perf_counter()
-        with pytest.raises(MemoryError, match=rf"60000 rows needs about .* GiB.*16 GiB.*{remedy}"):
+        with pytest.raises(MemoryError, match=rf"80000 rows needs about .* GiB.*16 GiB.*{remedy}"):
             estimator.fit(X, Y)
         assert time.perf_counter() - start < 5
     assert not hasattr(estimator, "classes_")

@@ -561,7 +561,7 @@ def test_changed_numbers_never_end_the_process():
 
 @pytest.fixture(scope="module")
 def corrected():
-    X = np.random.RandomState(0).randn(200, 8)
+    X = np.random.RandomState(0).randn(400, 6)
     Y = np.column_stack([(X[:, 0] > 0.5) & (X[:, 1] > -0.5), X[:, 2] > 0]).astype(int)
     model = KernelEnsembleClassifier(views=("raw",), trees="all", random_state=0).fit(X, Y)
     assert model.trees_

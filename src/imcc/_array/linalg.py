@@ -9,7 +9,7 @@ import numpy as np
 import scipy.linalg
 from scipy.linalg import blas, lapack
 
-from imcc._array.array import is_numpy, library, namespace
+from imcc._array.array import astype, is_numpy, library, namespace
 from imcc._array.threads import limited_threads
 from imcc._utils.config import get_config
 
@@ -120,7 +120,10 @@ def triangular_solve(L: Any, B: Any, transposed: bool = False) -> Any:
 
 
 def triangular_inverse(L: Any) -> Any:
-    """Return the inverse of a lower triangular matrix, which is overwritten, with zeros above."""
+    """Return the inverse of a lower triangular matrix, which is overwritten.
+
+    Entries above the diagonal are not changed.
+    """
     n, step = L.shape[0], get_config().device_columns
     if is_numpy(L):
         invert = lapack.get_lapack_funcs("trtri", (L,))
@@ -128,10 +131,6 @@ def triangular_inverse(L: Any) -> Any:
             inverse, info = invert(L, lower=1, overwrite_c=1)
         if info:
             raise np.linalg.LinAlgError("the triangular matrix is singular")
-        for start in range(0, n, step):
-            block = slice(start, min(start + step, n))
-            inverse[block, block.stop :] = 0
-            inverse[block, block] = np.tril(inverse[block, block])
         return inverse
     # One block of rows at a time, in the memory of the matrix: the rows of the inverse before it
     # are known, and [A 0; B C]^-1 = [A^-1 0; -C^-1 B A^-1, C^-1].
@@ -141,19 +140,43 @@ def triangular_inverse(L: Any) -> Any:
         one = xp.eye(block.stop - start, dtype=L.dtype, device=L.device)
         own = triangular_solve(L[block, block], one)
         if start > 0:
-            L[block, :start] = -(own @ (L[block, :start] @ L[:start, :start]))
-        L[block, block] = own
-        L[block, block.stop :] = 0
+            before = own @ L[block, :start]
+            L[block, :start] = -lower_product(L[:start, :start], before.T, transposed=True).T
+        L[block, block] = xp.tril(own) + xp.triu(L[block, block], k=1)
     return L
 
 
 def lower_product(L: Any, B: Any, transposed: bool = False) -> Any:
-    """Return L B, or L^T B, for a lower triangular matrix with zeros above the diagonal."""
+    """Return L B, or L^T B, for a lower triangular matrix; the upper part is ignored."""
     if is_numpy(L):
         multiply = blas.get_blas_funcs("trmm", (L, B))
         with limited_threads(L.shape[0]):
             return multiply(1.0, L, B, lower=1, trans_a=int(transposed))
-    return (L.T if transposed else L) @ B
+    xp, parts = namespace(L), []
+    n, step = L.shape[0], get_config().device_columns
+    for start in range(0, n, step):
+        block = slice(start, min(start + step, n))
+        own = xp.tril(L[block, block])
+        if transposed:
+            parts.append(own.T @ B[block, :] + L[block.stop :, block].T @ B[block.stop :, :])
+        else:
+            parts.append(own @ B[block, :] + L[block, :start] @ B[:start, :])
+    return xp.concat(parts, axis=0)
+
+
+def squared_columns(L: Any) -> Any:
+    """Return the sum of squares of each column of a lower triangular matrix, in float64."""
+    xp, parts = namespace(L), []
+    n, step = L.shape[0], get_config().device_columns
+    for start in range(0, n, step):
+        block = slice(start, min(start + step, n))
+        own, below = xp.tril(L[block, block]), L[block.stop :, block]
+        if is_numpy(L):
+            squares = np.einsum("ij,ij->j", below, below)
+        else:
+            squares = xp.sum(below * below, axis=0)
+        parts.append(astype(xp.sum(own * own, axis=0) + squares, "float64"))
+    return xp.concat(parts, axis=0)
 
 
 def symmetric_product(A: Any, B: Any) -> Any:

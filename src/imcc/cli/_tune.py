@@ -227,7 +227,7 @@ def tune(
             scored = [metric]
             classifier.set_params(scoring=scored, refit=metric)
         # The held-out scores of the ensemble of a table are also those for the thresholds, which
-        # the table classifier chooses, because it has trees to add before.
+        # the table classifier chooses.
         held_out = is_table and kind != "imcc"
         criterion = thresholds or ("f1" if held_out else "none")
         chosen = None if criterion == "none" else criterion
@@ -255,7 +255,7 @@ def tune(
             }
         else:
             tried = len(inner.search_results_["score"])
-            metrics = {f"cross-fitted {inner.scoring_}": inner.cross_fitted_score_}
+            metrics = {f"held-out {inner.scoring_}": inner.held_out_score_}
         metrics |= _of_thresholds(tuned)
         if is_table:
             card = table_card(model, source, metrics)

@@ -31,20 +31,24 @@ from imcc._array.array import (
     add_to_diagonal,
     asarray,
     astype,
-    column_squares,
-    is_numpy,
     namespace,
     take,
     take_rows,
     zeros,
 )
 from imcc._array.device import block_entries
-from imcc._array.linalg import cholesky, lower_product, solve, triangular_inverse
+from imcc._array.linalg import (
+    cholesky,
+    lower_product,
+    solve,
+    squared_columns,
+    triangular_inverse,
+)
 from imcc._math.kernels import row_blocks
 
-#: Largest error of the equations, relative to the labels, after refinement.
-TOLERANCE = 1e-6
-_MAX_STEPS = 4
+# Errors of scores, whose labels are -1 and +1, that change probabilities by less than 1e-4, and
+# steps of refinement.
+_NEGLIGIBLE, _REFINEMENTS = 3e-6, 3
 
 
 class Solution(NamedTuple):
@@ -86,8 +90,8 @@ def solve_kernel(
     groups : sequence of ndarray of int, optional
         Rows that are left out together; every row is in one of them.  None leaves out single rows.
     product : callable, optional
-        The product of the kernel matrix in float64 and a matrix.  With it, the coefficients that a
-        factor in float32 gives are refined until they solve the equations in float64.
+        The product of the kernel matrix in float64 and a matrix.  With it, the solution that a
+        matrix in float32 gives is refined, unless its error is negligible.
 
     Raises
     ------
@@ -108,36 +112,43 @@ def solve_kernel(
         moved = lower_product(inverse, astype(B, precision))
         return astype(lower_product(inverse, moved, transposed=True), "float64")
 
-    both = inverse_times(xp.concat([y * root[:, None], root[:, None]], axis=1))
-    u = both[:, -1]
-    total = xp.sum(root * u)
-
-    def bordered(B: Array) -> tuple[Array, Array]:
-        """Return t and b for the right-hand side S y = S B, from C S B."""
-        b = xp.sum(root[:, None] * B, axis=0) / total
-        return B - u[:, None] * b, b
-
-    t, intercept = bordered(both[:, :-1])
-    if product is not None:
-        largest = float(xp.max(xp.abs(y)))
-        for _ in range(_MAX_STEPS):
-            c = t * root[:, None]
-            residual = y - product(c) - penalty * t / root[:, None] - intercept
-            step, more = bordered(inverse_times(residual * root[:, None]))
-            t, intercept = t + step, intercept + more
-            if float(xp.max(xp.abs(residual))) <= TOLERANCE * largest:
+    both = xp.concat([y * root[:, None], root[:, None]], axis=1)
+    solved = inverse_times(both)
+    if product is not None and _rounding(solved) > _NEGLIGIBLE:
+        for _ in range(_REFINEMENTS):
+            scores = product(solved * root[:, None]) * root[:, None]
+            step = inverse_times(both - scores - penalty * solved)
+            solved = solved + step
+            if _rounding(step) <= _NEGLIGIBLE**2:
                 break
+    u = solved[:, -1]
+    total = xp.sum(root * u)
+    intercept = xp.sum(root[:, None] * solved[:, :-1], axis=0) / total
+    t = solved[:, :-1] - u[:, None] * intercept
     if groups is None:
-        errors = t / (_column_squares(inverse) - u**2 / total)[:, None]
+        errors = t / (squared_columns(inverse) - u**2 / total)[:, None]
     else:
         parts = []
         for rows in groups:
             at = asarray(rows, y)
-            own, ends = astype(take(inverse, at, 1), "float64"), take(u, at, 0)
+            own, ends = _columns(inverse, rows), take(u, at, 0)
             inner = own.T @ own - ends[:, None] * ends[None, :] / total
             parts.append(solve(inner, take_rows(t, rows)))
         errors = _in_order(parts, groups)
     return Solution(y - errors / root[:, None], t * root[:, None], intercept)
+
+
+def _rounding(coef: Array) -> float:
+    """Return the error of scores if kernel values are rounded to float32, about."""
+    xp = namespace(coef)
+    return float(np.finfo(np.float32).eps) / 2 * float(xp.max(xp.sum(coef**2, axis=0))) ** 0.5
+
+
+def _columns(L: Array, at: np.ndarray) -> Array:
+    """Return columns of a lower triangular matrix in float64, with zeros above the diagonal."""
+    columns = astype(take(L, asarray(at, L), 1), "float64")
+    below = np.arange(L.shape[0])[:, None] >= at
+    return namespace(L).where(asarray(below, L, "bool"), columns, 0.0 * columns)
 
 
 def solve_features(
@@ -166,7 +177,7 @@ def solve_features(
     gram = rows.T @ rows
     add_to_diagonal(gram, penalty)
     inverse = triangular_inverse(cholesky(gram))
-    whitened = rows @ inverse.T
+    whitened = lower_product(inverse, rows.T).T
     inner = whitened.T @ astype(labels, precision)
     coef = astype(lower_product(inverse, inner, transposed=True), "float64")
     residual = labels - astype(whitened @ inner, "float64")
@@ -192,13 +203,3 @@ def _in_order(parts: list[Array], groups: Sequence[np.ndarray]) -> Array:
     """Return the rows of several arrays in their places; each row occurs once."""
     order = np.argsort(np.concatenate(groups), kind="stable")
     return take_rows(namespace(parts[0]).concat(parts, axis=0), order)
-
-
-def _column_squares(L: Array) -> Array:
-    """Return the sum of squares of each column, in float64, without another matrix of the size."""
-    if is_numpy(L):
-        return column_squares(L)
-    xp, total = namespace(L), zeros((L.shape[1],), L)
-    for block in row_blocks(L.shape[0], L.shape[1], block_entries(L)):
-        total = total + astype(xp.sum(L[block, :] ** 2, axis=0), "float64")
-    return total
