@@ -180,14 +180,15 @@ def _converted(convert: Callable[[Any], Any], values: Any, name: str = "") -> An
 
 
 def _first_of_other_type(values: Any) -> str:
-    """Return which row of a list is the first with another type than the rows before, in words."""
-    kinds = {int: float}
-    first = None
+    """Return which row of a list is the first with another type than those before, in words."""
+    first = ""
     for row, value in enumerate(values if isinstance(values, list) else ()):
-        kind = kinds.get(type(value), type(value))
-        if first is not None and value is not None and kind is not first:
+        if value is None:
+            continue
+        kind = "number" if isinstance(value, (int, float)) else type(value).__name__
+        if first and kind != first:
             return f" (row {row} has {value!r})"
-        first = kind if value is not None else first
+        first = kind
     return ""
 
 

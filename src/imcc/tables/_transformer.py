@@ -157,24 +157,52 @@ def transform_columns(encoder: ColumnTransformer, columns: Mapping[str, np.ndarr
     ndarray or CSR matrix of shape (n_samples, n_features)
     """
     scales = encoder.transformer_weights or {}
-    blocks: list[Any] = []
+    n, width = 0, 0
+    rows: list[np.ndarray] = []
+    places: list[np.ndarray] = []
+    entries: list[np.ndarray] = []
     for name, step, names in encoder.transformers_:
         if name == "remainder":
             continue
-        block: Any
-        if isinstance(names, str):
-            union = step.transformer_list
-            parts = [_tfidf(vectorizer, columns[names]) for _, vectorizer in union]
-            block = sp.hstack(parts, format="csr")
-        elif name == "categories":
-            block = _indicators(encoder, columns)
-        else:
-            block = np.column_stack([columns[column] for column in names])
-            block = np.isnan(block) if name == "missing" else _scaled(step, block)
-        blocks.append(block * scales[name] if name in scales else block)
+        for block in _blocks(encoder, name, step, names, columns):
+            n = block.shape[0]
+            if sp.issparse(block):
+                rows.append(np.repeat(np.arange(n), np.diff(block.indptr)))
+                places.append(block.indices + width)
+                found = block.data
+            else:
+                own, column = np.nonzero(block)
+                rows.append(own)
+                places.append(column + width)
+                found = block[own, column]
+            entries.append(found * scales[name] if name in scales else found)
+            width += block.shape[1]
+    row, place, entry = np.concatenate(rows), np.concatenate(places), np.concatenate(entries)
     if not encoder.sparse_output_:
-        return np.hstack([block.toarray() if sp.issparse(block) else block for block in blocks])
-    return sp.hstack([sp.csr_matrix(block, dtype=np.float64) for block in blocks], format="csr")
+        out = np.zeros((n, width))
+        out[row, place] = entry
+        return out
+    # The blocks are in the order of their features: so are the entries of each row, then.
+    order = np.argsort(row, kind="stable") if n > 1 else slice(None)
+    ends = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=n))]).astype(np.int32)
+    parts = entry[order].astype(np.float64, copy=False), place[order].astype(np.int32), ends
+    return sp.csr_matrix(parts, shape=(n, width))
+
+
+def _blocks(
+    encoder: ColumnTransformer,
+    name: str,
+    step: Any,
+    names: Any,
+    columns: Mapping[str, np.ndarray],
+) -> list[Any]:
+    """Return the features of a step before they are scaled, as arrays or CSR matrices."""
+    if isinstance(names, str):
+        return [_tfidf(vectorizer, columns[names]) for _, vectorizer in step.transformer_list]
+    if name == "categories":
+        return [_indicators(encoder, columns)]
+    block = np.column_stack([columns[column] for column in names])
+    return [np.isnan(block) if name == "missing" else _scaled(step, block)]
 
 
 def _scaled(step: Pipeline, block: np.ndarray) -> np.ndarray:
