@@ -41,7 +41,6 @@ def customers(n=120, seed=0):
 @pytest.fixture(scope="session")
 def model_file(tmp_path_factory):
     """A model of a table, with probabilities; and a record for it."""
-    pytest.importorskip("skops")
     frame, labels = customers()
     inner = MultilabelCalibrator(IMCCClassifier(n_clusters=4, random_state=0), cv=3)
     model = TableClassifier(inner, kinds={"note": "text", "since": "date"}, weights={})
@@ -101,7 +100,9 @@ class Server:
 @pytest.fixture
 def serve():
     """Start servers, and stop them at the end of the test."""
-    pytest.importorskip("click")
+    import click  # noqa: F401  # without them, the test is skipped; under CI it fails
+    import uvicorn  # noqa: F401
+
     started = []
 
     def start(*arguments):

@@ -10,11 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
+import uvicorn  # noqa: F401  # without it, these tests are skipped; under CI they fail
 
 from imcc.persistence import ModelFileError
 from imcc.serve import _app
-
-pytest.importorskip("uvicorn")
 
 
 def slow_request(server, body, sent):
@@ -99,7 +98,6 @@ def test_all_processes_have_the_same_file(model_file, monkeypatch):
     ],
 )
 def test_what_the_command_refuses(model_file, tmp_path, arguments, words):
-    pytest.importorskip("click")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         names = {"MODEL": model_file, "TAKEN": taken.getsockname()[1], "FOLDER": tmp_path}
         given = [str(names.get(word, word)) for word in arguments]

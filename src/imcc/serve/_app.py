@@ -135,7 +135,7 @@ def make_app(
     >>> path = save_model(model, pathlib.Path(folder.name, "model.skops"))
     >>> client = TestClient(make_app(path))
     >>> client.post("/predict", json=[3.0, 9.0, 8.0, 4.0]).json()["predictions"][0]["labels"]
-    ['label0', 'label1']
+    ['label1']
     >>> folder.cleanup()
     """
     applications = require("starlette.applications", _PURPOSE)
