@@ -28,6 +28,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from imcc import TableClassifier, save_model
@@ -68,8 +69,8 @@ def server(file: Path, workers: int) -> Iterator[tuple[str, int]]:
     process = subprocess.Popen(
         [*command, "--workers", str(workers)], stderr=subprocess.PIPE, text=True
     )
+    assert process.stderr is not None
     try:
-        assert process.stderr is not None
         said = []
         for line in process.stderr:
             said.append(line)
@@ -84,10 +85,13 @@ def server(file: Path, workers: int) -> Iterator[tuple[str, int]]:
                 ready += "startup complete" in line
                 if ready == workers:
                     break
+        # What it says later must be read, or it would wait for that.
+        Thread(target=process.stderr.read, daemon=True).start()
         yield found[1], process.pid
     finally:
         process.terminate()
         process.wait(30)
+        process.stderr.close()
 
 
 def processes(pid: int) -> list[int]:
