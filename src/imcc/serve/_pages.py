@@ -27,15 +27,6 @@ _TYPES = {
     "text": ["string", "null"],
     "id": ["string", "number", "null"],
 }
-# What the status of a request that is refused means.
-_MEANINGS = {
-    "400": "the body is not JSON",
-    "408": "the body did not arrive in time",
-    "413": "the body has too many bytes or rows",
-    "415": "the content type is not application/json",
-    "422": "a row does not fit the model; the message says which column, and what was expected",
-    "503": "the server is busy",
-}
 # Values of a category that a form suggests; a list of more is no help.
 _MOST_VALUES = 200
 
@@ -170,83 +161,22 @@ def _row_schema(model: Any, card: ModelCard, ignore_extra: bool) -> dict[str, An
 
 def openapi(model: Any, card: ModelCard, max_rows: int, ignore_extra: bool) -> dict[str, Any]:
     """Return the description of the requests by OpenAPI 3.1."""
-    row = {"$ref": "#/components/schemas/Row"}
-    error = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}}
-    values = "probabilities" if hasattr(model, "predict_proba") else "scores"
-    named = {name: {"type": "number"} for name in card.label_names}
-    prediction = {
-        "type": "object",
-        "properties": {
-            "labels": {"type": "array", "items": {"enum": list(card.label_names)}},
-            "class": {"description": "instead of labels, for a model of classes"},
-            values: {"type": "object", "properties": named},
-        },
-        "required": [values],
-    }
-    answer = {
-        "type": "object",
-        "properties": {
-            "predictions": {"type": "array", "items": prediction},
-            "warnings": {"type": "array", "items": {"type": "string"}},
-        },
-        "required": ["predictions", "warnings"],
-    }
-    several = {"type": "array", "items": row, "minItems": 1, "maxItems": max_rows}
-    schemas = {
-        "Row": _row_schema(model, card, ignore_extra),
-        "Answer": answer,
-        "Error": {
-            "type": "object",
-            "properties": {"error": {"type": "string"}},
-            "required": ["error"],
-        },
-    }
-    predict = {
-        "summary": "Predict the labels of a row, or of a list of rows",
-        "requestBody": {
-            "required": True,
-            "content": {"application/json": {"schema": {"anyOf": [row, several]}}},
-        },
-        "responses": {
-            "200": {
-                "description": "the predictions, one per row and in their order",
-                "content": {
-                    "application/json": {"schema": {"$ref": "#/components/schemas/Answer"}}
-                },
-            },
-            **{status: {**error, "description": text} for status, text in _MEANINGS.items()},
-        },
-    }
-    health = {
-        "summary": "Say that the server is there",
-        "responses": {"200": {"description": "it is"}},
-    }
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": card.model, "version": imcc.__version__},
-        "paths": {"/predict": {"post": predict}, "/health": {"get": health}},
-        "components": {"schemas": schemas},
-    }
+    found = json.loads(_template("openapi.json"))
+    found["info"] = {"title": card.model, "version": imcc.__version__}
+    schemas = found["components"]["schemas"]
+    schemas["Row"] = _row_schema(model, card, ignore_extra)
+    schemas["Rows"]["maxItems"] = max_rows
+    schemas["Prediction"]["properties"]["labels"]["items"]["enum"] = list(card.label_names)
+    return found
 
 
 def docs_page(described: dict[str, Any], limits: str) -> str:
-    """Return the page about requests, from their description by OpenAPI."""
-    schemas = described["components"]["schemas"]
-    row = json.dumps(schemas["Row"], indent=2, ensure_ascii=False)
-    answer = json.dumps(schemas["Answer"], indent=2, ensure_ascii=False)
-    paths = [
-        [f"{method.upper()} {path}", operation["summary"]]
-        for path, methods in described["paths"].items()
-        for method, operation in methods.items()
-    ]
+    """Return the page about requests, with their description by OpenAPI."""
+    shown = json.dumps(described, indent=2, ensure_ascii=False)
     body = (
-        f"{_table(['request', ''], paths)}"
-        '<p>As a document for programs: <a href="openapi.json">openapi.json</a> (OpenAPI 3.1).</p>'
-        f"<p>A request may have {escape(limits)}. The body is one row or a list of rows, with the "
-        "content type application/json:</p>"
+        f"<p>A request may have {escape(limits)}. Its body is one row or a list, as JSON:</p>"
         "<pre>curl -H 'content-type: application/json' -d @rows.json http://ADDRESS/predict</pre>"
-        f"<h2>A row</h2><pre>{escape(row)}</pre><h2>The answer</h2><pre>{escape(answer)}</pre>"
-        '<h2>Errors</h2><p>An error is an object with the key "error".</p>'
-        f"{_table(['status', 'meaning'], [[*item] for item in _MEANINGS.items()])}"
+        '<p>For programs, by OpenAPI 3.1: <a href="openapi.json">openapi.json</a></p>'
+        f"<pre>{escape(shown)}</pre>"
     )
     return _page("Requests", body)
