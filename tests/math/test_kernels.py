@@ -61,7 +61,7 @@ def test_sparse_rows_are_never_densified_as_a_whole(config):
         found = values(resolve_kernel("rbf"), wide, None, 3.0)
     seen = [call.arguments["self"].shape for call in calls]
     assert seen
-    assert all(shape[0] <= 10 and shape[1] == 60 for shape in seen)
+    assert all(shape[0] <= 10 and shape[1] <= 60 for shape in seen)
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 

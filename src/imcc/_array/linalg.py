@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 from scipy.linalg import blas, lapack
 
-from imcc._array.array import astype, is_numpy, library, namespace
+from imcc._array.array import asarray, astype, is_numpy, library, namespace
 from imcc._array.threads import limited_threads
 from imcc._utils.config import get_config
+
+# Entries of a block of sparse rows that are dense on a device at a time, 512 MiB in float32.
+_DENSE_ENTRIES = 2**27
 
 
 def eigh(A: Any) -> tuple[Any, Any]:
@@ -184,3 +188,23 @@ def symmetric_product(A: Any, B: Any) -> Any:
     # SciPy's product instead of NumPy's: each has its own thread pool, whose threads stay busy for
     # a while after each call, so that alternating between them is slow.
     return blas.dsymm(1.0, A.T, B, lower=1) if is_numpy(A) else A @ B
+
+
+def sparse_products(X: Any, Y: Any, like: Any) -> Any:
+    """Return X Y^T of CSR matrices as a dense array on the device of another array."""
+    if library(like) != "torch":
+        return asarray(X, like) @ asarray(Y, like).T
+    torch = importlib.import_module("torch")
+
+    def moved(rows: Any) -> Any:
+        parts = [torch.from_numpy(np.array(x)) for x in (rows.indptr, rows.indices, rows.data)]
+        with warnings.catch_warnings():
+            # That CSR is new in torch, and that it does not check the indices; SciPy did.
+            warnings.simplefilter("ignore", UserWarning)
+            return torch.sparse_csr_tensor(*parts, size=rows.shape).to(like.device)
+
+    left, step = moved(X), max(1, _DENSE_ENTRIES // max(1, Y.shape[1]))
+    parts = [
+        left @ moved(Y[start : start + step]).to_dense().T for start in range(0, Y.shape[0], step)
+    ]
+    return torch.cat(parts, dim=1)

@@ -51,6 +51,7 @@ from imcc._array.array import (
     zero_diagonal,
 )
 from imcc._array.device import block_entries
+from imcc._array.linalg import sparse_products
 from imcc._utils.config import get_config
 from imcc._utils.validation import Features, check_choice, check_number
 
@@ -236,7 +237,7 @@ def squared_lengths(X: Features) -> Array:
 
 
 def squared_distances(
-    X: Features, Y: Features | None = None, squares_of_Y: Array | None = None
+    X: Features, Y: Features | None = None, squares_of_Y: Array | None = None, like: Any = None
 ) -> Array:
     """Return the squared Euclidean distances of all pairs, ``|x|^2 + |y|^2 - 2 <x, y>``.
 
@@ -246,12 +247,18 @@ def squared_distances(
         Rows; Y is X by default.
     squares_of_Y : array, optional
         The squared lengths of Y, if they are known.
+    like : array, optional
+        Determines library and device, if the rows are sparse; these are on the host.
     """
     squares = squared_lengths(X)
     other = squares_of_Y
     if other is None:
         other = squares if Y is None else squared_lengths(Y)
-    out = _inner_products(X, X if Y is None else Y)
+    if sp.issparse(X) and like is not None and not is_numpy(like):
+        out = sparse_products(X, X if Y is None else Y, like)
+        squares, other = asarray(squares, out), asarray(other, out)
+    else:
+        out = _inner_products(X, X if Y is None else Y)
     for block in row_blocks(out.shape[0], out.shape[1], block_entries(out)):
         rows = out[block, :]
         rows *= -2
@@ -294,9 +301,14 @@ def _inner_products(X: Features, Y: Features) -> Array:
     if not sp.issparse(X):
         return np.ascontiguousarray((Y @ X.T).T)
     out = np.empty((X.shape[0], Y.shape[0]), dtype=np.result_type(X, Y))
+    right = Y.T.tocsr() if sp.issparse(Y) else Y.T
     for block in row_blocks(*out.shape):
-        product = X[block] @ Y.T
-        out[block] = product.toarray() if sp.issparse(product) else product
+        # A product with itself is symmetric: blocks on and above the diagonal are enough.
+        start = block.start if X is Y else 0
+        product = X[block] @ (right[:, start:] if start else right)
+        out[block, start:] = product.toarray() if sp.issparse(product) else product
+        if start:
+            out[block, :start] = out[:start, block].T
     return out
 
 

@@ -114,6 +114,7 @@ def fit_logistic_maps(
     *,
     precision: float = PRECISION,
     prior_count: float = PRIOR_COUNT,
+    same_slope: bool = False,
 ) -> LogisticMaps:
     """Fit the log-odds of each label to its scores; see the head of this module.
 
@@ -132,6 +133,8 @@ def fit_logistic_maps(
         Of the prior of the slopes, above 0.
     prior_count : float
         Of the prior of the offsets, above 0.
+    same_slope : bool
+        Whether all labels have the same slope, which takes half the time.
 
     Returns
     -------
@@ -143,7 +146,7 @@ def fit_logistic_maps(
     problem = _Problem.of(scores, on, sample_weight, known, prior_count)
     start = np.stack([np.zeros(problem.n_labels), _base_log_odds(problem)])
     common = _fit_common(problem, start, precision)
-    slopes, offsets = _fit_each(problem, common, precision)
+    slopes, offsets = common if same_slope else _fit_each(problem, common, precision)
     slope = slopes / problem.scale
     offset = offsets - slope * problem.centers
     like = problem.moved

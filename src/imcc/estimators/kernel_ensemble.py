@@ -63,9 +63,10 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
     Parameters
     ----------
     views : "auto" or sequence of str, default="auto"
-        Views of the features: "raw", "standard", "ranks", "root", "unit" and "tfidf".  "standard",
-        "ranks" and "root" convert sparse rows to dense ones.  "auto" means "raw", "unit" and
-        "tfidf" if more than 80 % of the entries are 0, and otherwise the first four.
+        Views of the features: "raw", "standard", "ranks", "root", "unit" and "tfidf".  "auto"
+        means "raw", "unit" and "tfidf" if more than 80 % of the entries are 0, and otherwise the
+        first four; sparse rows are then converted to dense ones, as "standard", "ranks" and "root"
+        always do.
     scoring : str or callable, default="average_precision"
         Metric to select kernels and penalties by: a name from :data:`imcc.metrics.METRICS`,
         "log_loss", or a function of labels (bool) and log-odds, both of shape (n_samples,
@@ -253,7 +254,7 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         views = choose_views(self.views, host)
         if is_mostly_zero(host):
             host = host if sp.issparse(host) else sp.csr_matrix(host)
-        elif sp.issparse(host) and set(views) & {"standard", "ranks", "root"}:
+        elif sp.issparse(host):
             host = host.toarray()
         known = None if target.known is None else target.known[kept]
         if known is not None:

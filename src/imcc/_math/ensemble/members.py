@@ -63,6 +63,13 @@ class Labels(NamedTuple):
         others = (None if x is None else x[rows] for x in (self.known, self.weight, self.groups))
         return Labels(take_rows(self.signs, rows), *others)
 
+    def columns(self, which: np.ndarray) -> Labels:
+        """Return some of the labels."""
+        if len(which) == self.signs.shape[1]:
+            return self
+        known = None if self.known is None else self.known[:, which]
+        return self._replace(signs=take(self.signs, asarray(which, self.signs), 1), known=known)
+
     def filled(self) -> Labels:
         """Return labels whose unknown entries are the mean of the known ones.
 
@@ -95,10 +102,12 @@ def make_kernel(name: str) -> WidthKernel:
     return RBFKernel(name) if name == "rbf" else LaplacianKernel(name)
 
 
-def distances(rows: Features, others: Features | None = None, precision: str = "float32") -> Array:
-    """Return squared Euclidean distances."""
+def distances(
+    rows: Features, others: Features | None = None, precision: str = "float32", like: Any = None
+) -> Array:
+    """Return squared Euclidean distances; ``like`` is the device that sparse rows are moved to."""
     own = astype(rows, precision)
-    return squared_distances(own, None if others is None else astype(others, precision))
+    return squared_distances(own, None if others is None else astype(others, precision), like=like)
 
 
 @dataclass(frozen=True)
@@ -110,21 +119,25 @@ class Gram:
     kernel : str
     width : float
     rows : array or CSR matrix of shape (n_samples, n_coordinates)
-        The rows in the space of the kernel, in float32.
+        The rows in the space of the kernel, in float32; sparse ones are on the host.
+    like : array, optional
+        Determines library and device of the kernel, if the rows are sparse.
     """
 
     kernel: str
     width: float
     rows: Features
+    like: Any = None
 
     def values(self, X: Features, rows: Features, precision: str = "float64") -> Array:
         """Return the kernel values of rows and other rows."""
-        return make_kernel(self.kernel).finish(distances(X, rows, precision), self.width)
+        base = distances(X, rows, precision, self.like)
+        return make_kernel(self.kernel).finish(base, self.width)
 
     def matrix(self, part: np.ndarray | None = None, precision: str = "float64") -> Array:
         """Return the kernel matrix of all rows, or of some."""
         rows = self.rows if part is None else take_rows(self.rows, part)
-        base = distances(rows, precision=precision)
+        base = distances(rows, None, precision, self.like)
         return make_kernel(self.kernel).finish(base, self.width)
 
     def scores(self, tests: np.ndarray | None, part: np.ndarray | None, coef: Array) -> Array:
@@ -201,8 +214,7 @@ def _of_patterns(
     )
     intercept = zeros((1, q), labels.signs)
     for rows, columns in label_patterns(labels.known):
-        own = labels.part(rows)._replace(known=None)
-        own = own._replace(signs=take(own.signs, asarray(columns, own.signs), 1))
+        own = labels.part(rows).columns(columns)._replace(known=None)
         found = fit(rows, own)
         others = np.setdiff1d(np.arange(n), rows)
         _put(held_out, rows, columns, found.held_out)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from imcc._array.array import Array, asarray, is_numpy, moved_record, namespace, to_numpy, zeros
+from imcc._array.array import Array, asarray, moved_record, namespace, to_numpy, zeros
 from imcc._array.device import block_entries
 from imcc._math.ensemble.members import make_kernel
 from imcc._math.ensemble.trees import Trees
@@ -142,7 +142,7 @@ class EnsembleModel:
             merged[member.width] = merged.get(member.width, 0.0) + own
         for block in row_blocks(n, anchors.shape[0], block_entries(self.base) or _SCORE_ENTRIES):
             moved = self._placed(space.transform(rows[block]))
-            base = squared_distances(moved, anchors, squares)
+            base = squared_distances(moved, anchors, squares, self.base)
             for width, coef in merged.items():
                 K = make_kernel(key[1]).finish(namespace(base).asarray(base, copy=True), width)
                 total[block, :] += K @ coef
@@ -163,9 +163,9 @@ class EnsembleModel:
         return {own.name: getattr(self, own.name) for own in fields(self)}
 
     def _placed(self, rows: Features) -> Features:
-        """Return host rows in float64 where the model is; sparse rows stay sparse on the host."""
+        """Return host rows in float64 where the model is; sparse rows stay on the host."""
         rows = rows.astype(np.float64)
-        return rows if is_numpy(self.base) else asarray(rows, self.base)
+        return rows if sp.issparse(rows) else asarray(rows, self.base)
 
     def added_by_trees(self, rows: Features, scores: np.ndarray) -> np.ndarray:
         """Return what trees add to log-odds, for rows less the center."""

@@ -46,9 +46,9 @@ from imcc._array.linalg import (
 )
 from imcc._math.kernels import row_blocks
 
-# Errors of scores, whose labels are -1 and +1, that change probabilities by less than 1e-4, and
-# steps of refinement.
-_NEGLIGIBLE, _REFINEMENTS = 3e-6, 3
+# Errors of scores, whose labels are -1 and +1, that change probabilities by less than 1e-4; errors
+# that one step of refinement makes as small; and steps at most.
+_NEGLIGIBLE, _SMALL, _REFINEMENTS = 3e-6, 3e-3, 3
 
 
 class Solution(NamedTuple):
@@ -117,9 +117,10 @@ def solve_kernel(
     if product is not None and _rounding(solved) > _NEGLIGIBLE:
         for _ in range(_REFINEMENTS):
             scores = product(solved * root[:, None]) * root[:, None]
-            step = inverse_times(both - scores - penalty * solved)
-            solved = solved + step
-            if _rounding(step) <= _NEGLIGIBLE**2:
+            residual = both - scores - penalty * solved
+            solved = solved + inverse_times(residual)
+            # A step divides the error by about as much as the first one found.
+            if float(xp.max(xp.abs(residual))) <= _SMALL:
                 break
     u = solved[:, -1]
     total = xp.sum(root * u)

@@ -27,10 +27,8 @@ from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 from imcc._array.array import (
     Array,
     asarray,
-    is_numpy,
     moved_record,
     namespace,
-    take,
     to_numpy,
 )
 from imcc._array.threads import limited_threads
@@ -64,7 +62,7 @@ COUPLINGS = (0.1, 0.4, 0.7)
 DOUBLE_ROWS = 8000
 # Rounds of the screening: number of rows, and of kernels that are kept.  A round takes place if
 # there are clearly more rows.
-_ROUNDS = ((1000, 10), (2500, 6), (6000, 4))
+_ROUNDS = ((1000, 10), (2500, 6), (5000, 4))
 _MORE = 1.3
 # At most so many widths of one view and kernel go on: kernels that differ make better ensembles.
 _SAME = 2
@@ -74,9 +72,9 @@ _TRIES, _MIDDLE = 3, PENALTIES.index(min(PENALTIES, key=lambda p: abs(p - 0.3)))
 _SCREENED_LABELS = 128
 # Rounds of the greedy selection.
 _SELECTIONS = 12
-# Columns from which on linear models are tried, folds of their held-out scores, and standard errors
-# by which they must lower the log loss.
-_LINEAR_COLUMNS, _LINEAR_FOLDS, _ERRORS = 300, 5, 2.0
+# Columns from which on linear models are tried, labels that they are first tried on, folds of their
+# held-out scores, and standard errors by which they must lower the log loss.
+_LINEAR_COLUMNS, _LINEAR_LABELS, _LINEAR_FOLDS, _ERRORS = 300, 8, 5, 2.0
 
 
 class Kernel(NamedTuple):
@@ -85,6 +83,11 @@ class Kernel(NamedTuple):
     view: str
     kernel: str
     width_scale: float
+
+    @property
+    def name(self) -> str:
+        """What progress calls it."""
+        return f"{self.kernel} kernel of {self.view} rows, {self.width_scale:g} x mean distance"
 
 
 class Plan(NamedTuple):
@@ -276,7 +279,7 @@ class _Search:
                 break
             best = place < 2 and self.n <= 6000
             pool += self.candidates(kernel, start, marks, best)
-            self.clock.worked(self._cost(self.n, 3 if best else 1), f"fitting {kernel}")
+            self.clock.worked(self._cost(self.n, 3 if best else 1), f"fitting {kernel.name}")
         pool += self.linear_candidates(pool)
         loss = self.criterion(self.labels, "log_loss")
         shares, _ = choose_greedily([c.log_odds for c in pool], loss, _SELECTIONS)
@@ -327,9 +330,9 @@ class _Search:
         return self._spaces[key]
 
     def placed(self, key: tuple[str, str], part: np.ndarray | None = None) -> Features:
-        """Return rows in a space, on the device of the labels."""
+        """Return rows in a space, on the device of the labels; sparse ones on the host."""
         rows = self.space(key).transform(self.rows if part is None else self.rows[part])
-        return rows if is_numpy(self.labels.signs) else asarray(rows, self.labels.signs)
+        return rows if sp.issparse(rows) else asarray(rows, self.labels.signs)
 
     # Screening.
 
@@ -337,7 +340,7 @@ class _Search:
         """Return the best kernels, best first, each with the place of its best penalty."""
         rounds = [(min(self.n, _ROUNDS[0][0]), _ROUNDS[0][1])]
         rounds += [(m, keep) for m, keep in _ROUNDS[1:] if self.n > _MORE * m]
-        finalists = 6 if self.n <= 6000 else 3 if self.n <= 25_000 else 2
+        finalists = 6 if self.n <= 6000 else 3 if self.n <= 12_000 else 2
         n_kernels = len(self.options.views) * len(KERNELS) * len(WIDTH_SCALES)
         counts = [n_kernels, *(keep for _, keep in rounds)]
         work = [
@@ -357,7 +360,8 @@ class _Search:
         self, part: np.ndarray, kernels: list[tuple[Kernel, int]]
     ) -> list[tuple[Kernel, int]]:
         """Compare kernels on some rows, all of them if none are given; return them best first."""
-        labels = self._frequent(self.labels.part(part))
+        labels = self.labels.part(part)
+        labels = labels.columns(most_frequent(labels, _SCREENED_LABELS))
         starts, criterion = dict(kernels), self.criterion(labels)
         found: list[tuple[float, Kernel, int]] = []
         keys = list(dict.fromkeys(kernel[:2] for kernel, _ in kernels)) or [
@@ -367,7 +371,7 @@ class _Search:
             if found and not kernels and self.clock.must_stop():
                 break
             rows = self.placed(key, part)
-            base = distances(rows)
+            base = distances(rows, like=self.labels.signs)
             mean = self._widths.setdefault(key, make_kernel(key[1]).mean_distance(base))
             if mean <= 0:
                 continue
@@ -376,11 +380,11 @@ class _Search:
                 kernel = Kernel(*key, scale)
                 if kernels and kernel not in starts:
                     continue
-                gram = Gram(key[1], scale * mean, rows)
+                gram = Gram(key[1], scale * mean, rows, self.labels.signs)
                 own = starts.get(kernel, start)
                 value, start = self._screen_kernel(kernel, gram, base, labels, criterion, own)
                 found.append((value, kernel, start))
-                self.clock.worked(self._cost(len(part), _TRIES), f"screening {kernel}")
+                self.clock.worked(self._cost(len(part), _TRIES), f"screening {kernel.name}")
         found.sort(key=lambda entry: -entry[0])
         counts = Counter[tuple[str, str]]()
         spread = []
@@ -409,22 +413,12 @@ class _Search:
                 tried[i] = -np.inf  # if float32 is too coarse for the penalty
                 with suppress(np.linalg.LinAlgError):
                     held_out = fit_kernel(gram, filled, PENALTIES[i], "float32", K).held_out
-                    tried[i] = criterion(calibrated(held_out, labels)[1])
+                    tried[i] = criterion(calibrated(held_out, labels, same_slope=True)[1])
                 self.trials.append(Trial(K.shape[0], kernel, PENALTIES[i], 0.0, tried[i]))
             return tried[i]
 
         best = climb(value, start, len(PENALTIES), _TRIES)
         return tried[best], best
-
-    def _frequent(self, labels: Labels) -> Labels:
-        """Return the labels that most of the rows have, if there are many."""
-        if labels.signs.shape[1] <= _SCREENED_LABELS:
-            return labels
-        counts = (to_numpy(labels.signs) > 0).sum(axis=0)
-        columns = np.sort(np.argsort(-counts, kind="stable")[:_SCREENED_LABELS])
-        known = None if labels.known is None else labels.known[:, columns]
-        signs = take(labels.signs, asarray(columns, labels.signs), 1)
-        return labels._replace(signs=signs, known=known)
 
     def criterion(self, labels: Labels, scoring: Any = None) -> Criterion:
         """Return the criterion of log-odds of some rows."""
@@ -440,7 +434,8 @@ class _Search:
     ) -> list[Candidate]:
         """Fit a kernel to all rows; the best ones with several penalties and coupled labels."""
         key = kernel[:2]
-        gram = Gram(key[1], kernel.width_scale * self._widths[key], self.placed(key))
+        width = kernel.width_scale * self._widths[key]
+        gram = Gram(key[1], width, self.placed(key), self.labels.signs)
         criterion = self.criterion(self.labels)
         fitted: dict[int, tuple[Solution, Candidate]] = {}
 
@@ -497,7 +492,7 @@ class _Search:
     def linear_candidates(self, pool: list[Candidate]) -> list[Candidate]:
         """Return linear models of words, if they lower the log loss of the best kernel clearly.
 
-        They are compared on a part of the rows first.
+        They are compared on a part of the rows and labels first.
         """
         rows, seed = self.rows, self.options.seed
         wide = sp.issparse(rows) and rows.shape[1] >= _LINEAR_COLUMNS
@@ -508,16 +503,20 @@ class _Search:
         X = self.space((view, "linear")).transform(rows)
         best = to_numpy(max(pool, key=lambda candidate: candidate.value).log_odds)
 
-        def tried(C: float, part: np.ndarray, n_folds: int) -> tuple[Any, LogisticMaps, bool]:
-            own = labels.part(part)
+        def tried(
+            C: float, part: np.ndarray, columns: np.ndarray, n_folds: int
+        ) -> tuple[Any, LogisticMaps, bool]:
+            own = labels.part(part).columns(columns)
             held_out = held_out_linear(X[part], own.signs > 0, *own[1:], C, n_folds, seed)
             maps, log_odds = calibrated(held_out, own)
-            return held_out, maps, helps(best[part], (best[part] + log_odds) / 2, own)
+            before = best[np.ix_(part, columns)]
+            return held_out, maps, helps(before, (before + log_odds) / 2, own)
 
-        part, every = np.sort(self.order[: _ROUNDS[1][0]]), np.arange(self.n)
+        part, few = np.sort(self.order[: _ROUNDS[1][0]]), most_frequent(labels, _LINEAR_LABELS)
+        every, all_labels = np.arange(self.n), np.arange(labels.signs.shape[1])
         for C in INVERSE_PENALTIES:
-            if tried(C, part, 3)[2]:
-                held_out, maps, clear = tried(C, every, _LINEAR_FOLDS)
+            if tried(C, part, few, 3)[2]:
+                held_out, maps, clear = tried(C, every, all_labels, _LINEAR_FOLDS)
                 if clear:
                     break
         else:
@@ -598,10 +597,19 @@ def climb(value: Callable[[int], float], start: int, count: int, most: int) -> i
     return best
 
 
-def calibrated(held_out: Array, labels: Labels) -> tuple[LogisticMaps, Array]:
+def calibrated(
+    held_out: Array, labels: Labels, same_slope: bool = False
+) -> tuple[LogisticMaps, Array]:
     """Return maps from scores to log-odds, and the log-odds."""
-    maps = fit_logistic_maps(held_out, labels.signs > 0, labels.weight, labels.known)
+    on = labels.signs > 0
+    maps = fit_logistic_maps(held_out, on, labels.weight, labels.known, same_slope=same_slope)
     return maps, maps.log_odds(held_out)
+
+
+def most_frequent(labels: Labels, count: int) -> np.ndarray:
+    """Return the labels that most rows have, at most so many, in their order."""
+    counts = (to_numpy(labels.signs) > 0).sum(axis=0)
+    return np.sort(np.argsort(-counts, kind="stable")[:count])
 
 
 def couple(solutions: dict[int, Solution], place: int, eta: float, signs: np.ndarray) -> Solution:
