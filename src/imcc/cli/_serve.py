@@ -66,12 +66,12 @@ def serve(
     ignore_extra: bool,
     trust: tuple[str, ...],
 ) -> None:
-    """Answer requests with the predictions of a model, until interrupted.
+    """Answer requests over HTTP with the predictions of a model.
 
     POST /predict takes a row or a list of rows as JSON, and returns their labels with
-    probabilities.  In a browser, / is a form to try a row, /model describes the model, and /docs
-    the requests (/openapi.json for programs).  /health says that the server is there.  Nothing is
-    written, and no code from the file is run.
+    probabilities, until the command is interrupted.  In a browser, / is a form to try a row,
+    /model describes the model, and /docs the requests (/openapi.json for programs).  /health says
+    that the server is there.  Nothing is written, and no code from the file is run.
     """
     from imcc.serve._app import run
 
