@@ -29,6 +29,7 @@ PACKAGES = [
     "comparison",
     "experiment",
     "report",
+    "serve",
     "cli",
     "__main__",
 ]

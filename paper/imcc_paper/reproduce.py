@@ -38,6 +38,7 @@ from imcc_paper import (
     label_issues,
     looking,
     scale,
+    serving,
     slow_machines,
 )
 from imcc_paper._measured import Measurements
@@ -81,11 +82,15 @@ MEASURED = {
     "slow_machines": slow_machines,
     "busy_machine": busy_machine,
     "boosted": boosted,
+    "serving": serving,
 }
 #: The pages whose numbers are measured.
 MEASURED_PAGES = tuple(
     DOCS / f"{name}.md"
-    for name in ("performance", "scale", "gpu", "looking_into_a_model", "baselines")
+    for name in (
+        *("performance", "scale", "gpu", "looking_into_a_model", "baselines"),
+        "saving_and_serving",
+    )
 )
 MARKED = (
     ROOT / "README.md",

@@ -1,12 +1,13 @@
 """The scripts behind the numbers of two pages run, and measure what they say."""
 
 import multiprocessing
+import shutil
 
 import numpy as np
 import pytest
 
 from imcc import IMCCClassifier
-from imcc_paper import approximation, busy_machine, scale, versions
+from imcc_paper import approximation, busy_machine, scale, serving, versions
 from imcc_paper._measured import Measurements
 from imcc_paper.places import ROOT
 
@@ -83,3 +84,29 @@ def test_busy_processes_end_with_the_measurement(tmp_path):
     cells = [[cell.strip() for cell in line.split("|")] for line in lines[4:]]
     assert [cell[2] for cell in cells] == ["0", "0", "1", "1"]
     assert [cell[1] for cell in cells] == [busy_machine.LIMITED, busy_machine.UNLIMITED] * 2
+
+
+def test_the_numbers_of_a_server_on_its_page():
+    found = Measurements()
+    assert "Not measured yet" in serving.blocks(found)["serving"]
+    found.add("row", "predict_proba", milliseconds=2.345)
+    times = {"median": 5, "p99": 20, "longest": 40, "cpu": 3.2}
+    found.add("rate", 2, wanted=200, requests=12_000, failed=0, per_second=199.8, **times)
+    sizes = {"megabytes_before": 400, "megabytes_after": 401}
+    found.add("flood", 2, requests=100_000, failed=0, per_second=350, **sizes)
+    text = serving.blocks(found)["serving"]
+    assert "One row takes 2.3 ms" in text
+    assert "| 2 | 200 of 200 | 0 | 5 ms | 20 ms | 40 ms | 3.2 ms |" in text
+    assert "400 MiB" in text
+    assert "102,000" in text
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("hey") is None, reason="needs the load generator hey")
+def test_a_server_is_measured_and_stopped(tmp_path):
+    file = tmp_path / "serving.csv"
+    options = ["--requests", "40", "--rate", "20", "--flood", "40", "--workers", "1"]
+    serving.main([*options, "--csv", str(file)])
+    found = Measurements.read(file)
+    assert found.of("rate", 1)["requests"] == 40
+    assert found.of("rate", 1)["failed"] == found.of("flood", 1)["failed"] == 0

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         metrics,
         persistence,
         report,
+        serve,
         tables,
     )
     from imcc.datasets import load_dataset, open_stream
@@ -55,6 +56,7 @@ _PACKAGES = (
     "metrics",
     "persistence",
     "report",
+    "serve",
     "tables",
 )
 
@@ -78,6 +80,7 @@ __all__ = [
     "persistence",
     "report",
     "save_model",
+    "serve",
     "tables",
 ]
 

@@ -707,7 +707,7 @@ def test_every_command_can_speak_json():
     options = {path: {o for p in c.params for o in p.opts} for path, c in commands()}
     groups = {path for path, command in commands() if inside(command)}
     silent = {path for path, known in options.items() if "--json" not in known}
-    assert silent - groups == set()
+    assert silent - groups == {("serve",)}  # which has no result to print
 
 
 def test_the_examples_are_valid(imcc):

@@ -460,3 +460,19 @@ def test_the_ensemble_its_trees_and_thresholds_take_unknown_labels():
     model = TableClassifier(few, random_state=0).fit(features, labels)
     assert model.estimator_[-1].estimator_.trees == [0, 1]
     assert (model.predict(features)[30:] == labels[30:]).mean() > 0.9
+
+
+def test_records_are_rows(fitted):
+    model, frame = fitted[0], fitted[1]
+    rows = frame[:5]
+    records = rows.astype(object).where(rows.notna(), None).to_dict("records")
+    np.testing.assert_array_equal(model.decision_function(records), model.decision_function(rows))
+    assert model.predict_tags(records[:1]) == model.predict_tags(rows[:1])
+    assert model.predict_tags(records, top=2) == model.predict_tags(rows, top=2)
+    del records[3]["town"]
+    with pytest.raises(ImccError, match=r"row 3 .*'town'"):
+        model.predict(records)
+    with pytest.raises(TableError, match="town"):
+        model.predict(records[3:4])
+    with pytest.raises(ImccError, match="X must be a table"):
+        model.predict([1, 2])

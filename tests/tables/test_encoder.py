@@ -203,6 +203,38 @@ def test_blocks_of_rows_change_nothing(sparse):
     assert [w.message.counts for w in caught] == [{"town": {"Mars": n // 2}}]
 
 
+@pytest.mark.parametrize("is_sparse", [True, False])
+def test_features_are_those_of_the_column_transformer_to_the_last_digit(is_sparse):
+    rng = np.random.default_rng(1)
+    n = 300
+    words = [f"Wört{k}" for k in range(200)] if is_sparse else ["Öl", "ab"]
+    frame = pandas.DataFrame(
+        {
+            "size": rng.normal(size=n),
+            "often missing": rng.normal(size=n),
+            "member": rng.choice(["yes", "no", None], n),
+            "sold": rng.choice(["2021-05-31", "2022-01-02", None], n),
+            "town": rng.choice(["Ulm", "Bonn", None], n),
+            "street": [f"street {length:.0f}" for length in rng.exponential(2, n)],
+            "colour": rng.choice(["red", "blue"], n),
+            "note": [" ".join(rng.choice(words, 6)) for _ in range(n)],
+        }
+    )
+    frame.loc[rng.random(n) < 0.3, "often missing"] = np.nan
+    frame.loc[4, "note"] = None
+    encoder = TableEncoder(kinds={"street": "category", "note": "text"}).fit(frame)
+    new = frame.assign(colour="green", street="new", town=frame["town"].where(frame.index > 9, "?"))
+    for some in (frame, frame[:1], frame[4:5], new, new[7:8]):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = encoder.transform(some)
+            wanted = encoder.encoder_.transform(typed_frame(as_table(some), encoder.schema_))
+        assert sp.issparse(found) == sp.issparse(wanted) == is_sparse
+        np.testing.assert_array_equal(dense(found), dense(wanted))
+        if is_sparse:
+            np.testing.assert_array_equal(found.indices, sp.csr_matrix(wanted).indices)
+
+
 def test_names_of_features_when_columns_begin_alike():
     frame = pandas.DataFrame(
         {

@@ -27,6 +27,7 @@ CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "predict": ("_predict:predict", "Predict the labels of new rows with a model."),
         "evaluate": ("_evaluate:evaluate", "Evaluate a model on rows with known labels."),
+        "serve": ("_serve:serve", "Answer requests over HTTP with the predictions of a model."),
     },
     "Data": {
         "datasets": ("_datasets:datasets", "List, describe, fetch and convert data sets."),

@@ -212,6 +212,8 @@ class ModelFile:
         The file.
     card : ModelCard
         The card of the file.
+    digest : str
+        SHA-256 of the file.
 
     Raises
     ------
@@ -227,6 +229,7 @@ class ModelFile:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._data, self.card = _open(self.path)
+        self.digest = hashlib.sha256(self._data).hexdigest()
         self._checked: tuple[bytes, list[str]] | None = None
 
     def untrusted_types(self) -> list[str]:

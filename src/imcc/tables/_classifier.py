@@ -181,7 +181,7 @@ class TableClassifier(HeldOutMixin, FitScoreMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : pandas or polars data frame, pyarrow table, or dict of columns
+        X : pandas or polars data frame, pyarrow table, dict of columns, or list of records
             Training table.
         y : str, list of str, or labels
             Name of a column of ``X`` with tags, or names of label columns of 0 and 1; or the labels
@@ -280,7 +280,7 @@ class TableClassifier(HeldOutMixin, FitScoreMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : pandas or polars data frame, pyarrow table, or dict of columns
+        X : pandas or polars data frame, pyarrow table, dict of columns, or list of records
             Columns are matched by name.
         thresholds : float or array-like of shape (n_labels,), default=None
             Predict labels whose probability is at least the threshold: one number for all labels,
@@ -311,7 +311,7 @@ class TableClassifier(HeldOutMixin, FitScoreMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : pandas or polars data frame, pyarrow table, or dict of columns
+        X : pandas or polars data frame, pyarrow table, dict of columns, or list of records
             Columns are matched by name.
         as_frame : bool, default=False
             Whether to return a pandas data frame with the names of the labels and the index of
@@ -331,7 +331,7 @@ class TableClassifier(HeldOutMixin, FitScoreMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : pandas or polars data frame, pyarrow table, or dict of columns
+        X : pandas or polars data frame, pyarrow table, dict of columns, or list of records
             Columns are matched by name.
 
         Returns
@@ -346,7 +346,7 @@ class TableClassifier(HeldOutMixin, FitScoreMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : pandas or polars data frame, pyarrow table, or dict of columns
+        X : pandas or polars data frame, pyarrow table, dict of columns, or list of records
             Columns are matched by name.
         top : int, default=None
             If given, this many labels with the highest probabilities (or scores) are returned per
@@ -369,7 +369,7 @@ class TableClassifier(HeldOutMixin, FitScoreMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : pandas or polars data frame, pyarrow table, or dict of columns
+        X : pandas or polars data frame, pyarrow table, dict of columns, or list of records
             Columns are matched by name.
         y : str, list of str, or labels
             True labels, in one of the forms that ``fit`` accepts.  A matrix has its columns in the

@@ -87,12 +87,13 @@ class TableError(ImccError, ValueError):
 
 def arrow() -> Any:
     """Return pyarrow; an error explains how to install it."""
-    return require("pyarrow", "Reading tables")
+    # Looked up many times per table, and each import takes a microsecond.
+    return sys.modules.get("pyarrow") or require("pyarrow", "Reading tables")
 
 
 def compute() -> Any:
     """Return pyarrow.compute; an error explains how to install pyarrow."""
-    return require("pyarrow.compute", "Reading tables")
+    return sys.modules.get("pyarrow.compute") or require("pyarrow.compute", "Reading tables")
 
 
 def release_memory() -> None:
@@ -109,13 +110,16 @@ def as_table(frame: Any) -> Any:
 
     Parameters
     ----------
-    frame : pandas or polars data frame, pyarrow table, or mapping of names to columns
+    frame : pandas or polars data frame, pyarrow table, mapping of names to columns, or records
+        Records are a list with a mapping of names to values for each row.
     """
     pa = arrow()
     if isinstance(frame, pa.Table):
         table = frame
     elif isinstance(frame, Mapping):
         table = _from_columns(frame)
+    elif isinstance(frame, (list, tuple)) and all(isinstance(row, Mapping) for row in frame):
+        table = _from_columns(_columns_of_records(frame))
     elif hasattr(frame, "columns"):
         _refuse_repeated(str(name) for name in frame.columns)
         if hasattr(frame, "reset_index"):  # pandas: the index is no column
@@ -124,8 +128,8 @@ def as_table(frame: Any) -> Any:
     else:
         raise InvalidArgumentError(
             "X",
-            "must be a table with named columns (a pandas or polars data frame, a pyarrow table or "
-            f"a dict of columns), got {type(frame).__name__}",
+            "must be a table with named columns (a pandas or polars data frame, a pyarrow table, "
+            f"a dict of columns or a list of records), got {type(frame).__name__}",
         )
     _refuse_repeated(table.column_names)
     for j, kind in enumerate(table.schema.types):
@@ -137,6 +141,20 @@ def as_table(frame: Any) -> Any:
 def _refuse_repeated(names: Iterable[str]) -> None:
     if twice := repeated(names):
         raise InvalidArgumentError("X", f"has several columns of the same name: {listed(twice)}")
+
+
+def _columns_of_records(records: Sequence[Mapping[Any, Any]]) -> dict[Any, list[Any]]:
+    """Return the columns of records, which must all have the same names."""
+    names = records[0].keys() if records else ()
+    for number, record in enumerate(records):
+        if record.keys() != names:
+            odd = listed(sorted(map(str, record.keys() ^ names)))
+            raise InvalidArgumentError(
+                "X",
+                f"must have records with the same names: row {number} and row 0 differ in {odd}; "
+                "pass None for a missing value",
+            )
+    return {name: [record[name] for record in records] for name in names}
 
 
 def _from_columns(columns: Mapping[Any, Any]) -> Any:
@@ -160,8 +178,21 @@ def _converted(convert: Callable[[Any], Any], values: Any, name: str = "") -> An
         raise InvalidArgumentError(
             "X",
             f"has a column {name} whose values are of different types, or of an unknown one: "
-            f"{said}",
+            f"{said}{_first_of_other_type(values)}",
         ) from error
+
+
+def _first_of_other_type(values: Any) -> str:
+    """Return which row of a list is the first with another type than those before, in words."""
+    first = ""
+    for row, value in enumerate(values if isinstance(values, list) else ()):
+        if value is None:
+            continue
+        kind = "number" if isinstance(value, (int, float)) else type(value).__name__
+        if first and kind != first:
+            return f" (row {row} has {value!r})"
+        first = kind
+    return ""
 
 
 def column_names(cells: Iterable[str], path: str) -> list[str]:

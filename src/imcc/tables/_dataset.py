@@ -319,7 +319,26 @@ def match_table(
     Columns that had words in the training data are read as words, and others as numbers or yes/no;
     see :func:`imcc.datasets._match.read_matching`.
     """
-    source = open_tables(path, **reading)
+    return match_rows(
+        open_tables(path, **reading),
+        feature_names,
+        label_names,
+        coding,
+        with_labels=with_labels,
+        ignore_extra=ignore_extra,
+    )
+
+
+def match_rows(
+    source: TableSource,
+    feature_names: Sequence[str],
+    label_names: Sequence[str],
+    coding: Coding,
+    *,
+    with_labels: bool,
+    ignore_extra: bool,
+) -> tuple[Any, np.ndarray | None]:
+    """Return the rows of a table that was read, as :func:`match_table` does."""
     names = source.table.column_names
     places = match_columns(names, feature_names, label_names, coding, ignore_extra, source.path)
     known: dict[str, set[str]] = {column: set(code) for column, code in coding.codes.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -12,12 +13,16 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.utils.validation import check_is_fitted
 
-from imcc._utils.optional import require
 from imcc.tables._balance import block_scales, check_weights, scaled
 from imcc.tables._columns import as_table
 from imcc.tables._schema import Schema, TableError, infer_schema, require_rows
-from imcc.tables._transformer import BLOCK_ROWS, fit_column_transformer
-from imcc.tables._typed import MISSING_VALUE, date_parts, typed_frame
+from imcc.tables._transformer import (
+    BLOCK_ROWS,
+    fit_column_transformer,
+    indicated,
+    transform_columns,
+)
+from imcc.tables._typed import MISSING_VALUE, date_parts, typed_arrays
 
 # Different unknown values of a column that are counted one by one, and what stands for the rest.
 _MOST_UNKNOWN = 1000
@@ -105,7 +110,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : pandas or polars data frame, pyarrow table, or dict of columns
+        X : pandas or polars data frame, pyarrow table, dict of columns, or list of records
             Training table.
         y : None
             Ignored.
@@ -123,7 +128,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : pandas or polars data frame, pyarrow table, or dict of columns
+        X : pandas or polars data frame, pyarrow table, dict of columns, or list of records
             Training table.
         y, **fit_params
             Ignored.
@@ -151,7 +156,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : pandas or polars data frame, pyarrow table, or dict of columns
+        X : pandas or polars data frame, pyarrow table, dict of columns, or list of records
             Training table.
         schema : Schema
             Types of the columns; the parameters of the encoder about columns are ignored.
@@ -186,7 +191,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : pandas or polars data frame, pyarrow table, or dict of columns
+        X : pandas or polars data frame, pyarrow table, dict of columns, or list of records
             Columns are matched by name; unused columns may be missing.
 
         Returns
@@ -242,7 +247,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : pandas or polars data frame, pyarrow table, or dict of columns
+        X : pandas or polars data frame, pyarrow table, dict of columns, or list of records
 
         Returns
         -------
@@ -251,11 +256,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             categories and text, None if missing.
         """
         check_is_fitted(self)
-        typed = typed_frame(as_table(X), self.schema_)
+        typed = typed_arrays(as_table(X), self.schema_)
         found = {}
         for name in self.schema_.features:
             column = self.schema_[name]
-            values = typed[date_parts(column)[0] if column.kind == "date" else name].to_numpy()
+            values = typed[date_parts(column)[0] if column.kind == "date" else name]
             if column.kind in ("category", "text"):
                 missing = "" if column.kind == "text" else MISSING_VALUE
                 values = np.array([None if v == missing else v for v in values], dtype=object)
@@ -294,16 +299,15 @@ def _encoded(
     unknown: dict[str, dict[str, int]] = {}
     for start in range(0, table.num_rows, BLOCK_ROWS):
         try:
-            typed = typed_frame(table.slice(start, BLOCK_ROWS), schema)
+            typed = typed_arrays(table.slice(start, BLOCK_ROWS), schema)
         except TableError as error:
             if error.row is None:
                 raise
             raise TableError(error.problem, error.row + start) from error
         _count_unknown_values(typed, schema, encoder, unknown)
-        with warnings.catch_warnings():
-            # Counted above, with the values.
-            warnings.filterwarnings("ignore", message="Found unknown categories")
-            block = encoder.transform(typed)
+        block = transform_columns(encoder, typed)
+        if table.num_rows <= BLOCK_ROWS:
+            return block, unknown
         if sp.issparse(block):
             sparse = sparse or _SparseRows(table.num_rows, block)
             sparse.append(block)
@@ -395,23 +399,18 @@ def _add_unknown(counts: dict[str, dict[str, int]], name: str, value: str, often
 
 
 def _count_unknown_values(
-    typed: Any, schema: Schema, encoder: ColumnTransformer, counts: dict[str, dict[str, int]]
+    typed: Mapping[str, np.ndarray],
+    schema: Schema,
+    encoder: ColumnTransformer,
+    counts: dict[str, dict[str, int]],
 ) -> None:
     """Count values that are not in the training table."""
-    pandas = require("pandas", "Encoding tables")
     for name in schema.of_kind("yes/no"):
-        flags = typed[name].to_numpy()
+        flags = typed[name]
         others = flags[~(np.isnan(flags) | (flags == 0) | (flags == 1))]
         for value, often in zip(*np.unique(others, return_counts=True), strict=True):
             _add_unknown(counts, name, f"{value:.15g}", int(often))
-    names = schema.of_kind("category")
-    if not names:
-        return
-    known = encoder.named_transformers_["categories"].categories_
-    for name, categories in zip(names, known, strict=True):
-        codes, values = pandas.factorize(typed[name].to_numpy(dtype=object))
-        there = {*categories, MISSING_VALUE}
-        often = np.bincount(codes, minlength=len(values))
-        for j, value in enumerate(values):
-            if value not in there:
-                _add_unknown(counts, name, str(value), int(often[j]))
+    for name, known in indicated(encoder).items():
+        for value, often in Counter(typed[name].tolist()).items():
+            if value not in known.places and value != MISSING_VALUE:
+                _add_unknown(counts, name, str(value), often)

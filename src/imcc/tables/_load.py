@@ -324,19 +324,21 @@ def frame_for_model(
 ) -> tuple[Any, np.ndarray | None]:
     """Return the columns of a model that was fitted in Python to a data frame, and labels.
 
-    They have the types that pandas infers.
+    Those of a file have the types that pandas infers.
     """
     names = source.table.column_names
     if absent := [name for name in feature_names if name not in names]:
         raise DataFormatError(
             f"{len(absent)} column(s) that the model needs are missing: {listed(absent, 12)}; the "
-            f"file has {listed(names, 12)}",
+            f"table has {listed(names, 12)}",
             source.path,
         )
     known = {*feature_names, *label_names}
     check_extra([name for name in names if name not in known], ignore_extra, source.path)
     labels = source.label_columns(label_names) if with_labels else None
-    return _natural_frame(source.table.select(list(feature_names))), labels
+    table = source.table.select(list(feature_names))
+    # Without a file, the values already have types.
+    return _natural_frame(table) if source.files else table.to_pandas(), labels
 
 
 def _natural_frame(table: Any) -> Any:

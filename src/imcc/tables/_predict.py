@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
+from imcc._math.logistic import sigmoid
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.files import replacing
 from imcc._utils.optional import require
@@ -24,7 +26,10 @@ from imcc._utils.wrappers import layers, transformers
 from imcc.datasets._coding import Coding
 from imcc.datasets._files import Content, Source
 from imcc.datasets._match import read_matching
+from imcc.estimators import TunedThresholds
+from imcc.estimators.base import LogOddsClassifierMixin
 from imcc.estimators.cross_fit import label_scores
+from imcc.estimators.thresholds import decision_thresholds
 from imcc.persistence._card import ModelCard
 from imcc.tables._classifier import TableClassifier
 from imcc.tables._columns import arrow
@@ -256,18 +261,25 @@ def _in_memory(X: Any, predict: Callable[[Any], dict[str, Any]]) -> Iterator[_Pa
         yield predict(rows), n
 
 
+def predictions(model: Any, rows: Any, names: list[str], values: str) -> dict[str, list[Any]]:
+    """Return the labels of rows, and the probabilities or scores of all labels, as for JSON."""
+    return _predicted(model, rows, names, "json", values, None)
+
+
 def _predicted(
     model: Any, rows: Any, names: list[str], form: str, values: str | None, top: int | None
 ) -> dict[str, list[Any]]:
     """Return the columns of the predictions of some rows; those of JSON have lists and dicts."""
     columns: dict[str, list[Any]] = {}
-    scores = None
+    scores, predicted = None, None
     if values == "probability":
         scores = label_scores(model, rows, len(names), method="predict_proba")
+        if form == "json" and _decides_by_probability(model):
+            predicted = scores >= decision_thresholds(model, len(names))
     elif values is not None or top is not None:
         scores = label_scores(model, rows, len(names))
     if scores is None or form == "json":
-        predicted = np.asarray(model.predict(rows))
+        predicted = np.asarray(model.predict(rows)) if predicted is None else predicted
         if predicted.ndim == 1:
             columns["class"] = predicted.tolist()
         elif form == "json":
@@ -297,6 +309,16 @@ def _predicted(
                 if values is not None:
                     columns[f"{values}{k + 1}"] = [row[k] for row in highest]
     return columns
+
+
+def _decides_by_probability(model: Any) -> bool:
+    """Return whether a model predicts labels by comparing probabilities with thresholds."""
+    for layer in layers(model):
+        if isinstance(layer, LogOddsClassifierMixin):
+            return layer.target_kind_ == "multilabel"
+        if not isinstance(layer, (TableClassifier, Pipeline, TunedThresholds)):
+            break
+    return False
 
 
 class _Counted:

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import warnings
+from array import array
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -13,6 +19,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import OneHotEncoder, RobustScaler, StandardScaler
+from sklearn.utils.sparsefuncs_fast import inplace_csr_row_normalize_l2
 
 from imcc._utils.errors import given
 from imcc._utils.optional import require
@@ -129,6 +136,164 @@ def fit_column_transformer(table: Any, schema: Schema) -> ColumnTransformer:
     ]
     encoder.transformers = unfitted.transformers
     return encoder
+
+
+def transform_columns(encoder: ColumnTransformer, columns: Mapping[str, np.ndarray]) -> Any:
+    """Return the features of typed columns, as ``encoder.transform`` does for their data frame.
+
+    The results are the same to the last digit.  The steps are those of
+    :func:`make_column_transformer`, and are computed directly: for a single row, the checks of
+    scikit-learn would take ten times as long.
+
+    Parameters
+    ----------
+    encoder : ColumnTransformer
+        Fitted by :func:`fit_column_transformer`.
+    columns : mapping of str to ndarray
+        Columns of :func:`imcc.tables._typed.typed_arrays`.
+
+    Returns
+    -------
+    ndarray or CSR matrix of shape (n_samples, n_features)
+    """
+    scales = encoder.transformer_weights or {}
+    n, width = 0, 0
+    rows: list[np.ndarray] = []
+    places: list[np.ndarray] = []
+    entries: list[np.ndarray] = []
+    for name, step, names in encoder.transformers_:
+        if name == "remainder":
+            continue
+        for block in _blocks(encoder, name, step, names, columns):
+            n = block.shape[0]
+            if sp.issparse(block):
+                rows.append(np.repeat(np.arange(n), np.diff(block.indptr)))
+                places.append(block.indices + width)
+                found = block.data
+            else:
+                own, column = np.nonzero(block)
+                rows.append(own)
+                places.append(column + width)
+                found = block[own, column]
+            entries.append(found * scales[name] if name in scales else found)
+            width += block.shape[1]
+    row, place, entry = np.concatenate(rows), np.concatenate(places), np.concatenate(entries)
+    if not encoder.sparse_output_:
+        out = np.zeros((n, width))
+        out[row, place] = entry
+        return out
+    # The blocks are in the order of their features: so are the entries of each row, then.
+    order = np.argsort(row, kind="stable") if n > 1 else slice(None)
+    ends = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=n))]).astype(np.int32)
+    parts = entry[order].astype(np.float64, copy=False), place[order].astype(np.int32), ends
+    return sp.csr_matrix(parts, shape=(n, width))
+
+
+def _blocks(
+    encoder: ColumnTransformer,
+    name: str,
+    step: Any,
+    names: Any,
+    columns: Mapping[str, np.ndarray],
+) -> list[Any]:
+    """Return the features of a step before they are scaled, as arrays or CSR matrices."""
+    if isinstance(names, str):
+        return [_tfidf(vectorizer, columns[names]) for _, vectorizer in step.transformer_list]
+    if name == "categories":
+        return [_indicators(encoder, columns)]
+    block = np.column_stack([columns[column] for column in names])
+    return [np.isnan(block) if name == "missing" else _scaled(step, block)]
+
+
+def _scaled(step: Pipeline, block: np.ndarray) -> np.ndarray:
+    """Return numbers with missing ones replaced, less their centers, divided by their scales."""
+    impute, scale = step.named_steps["impute"], step.named_steps["scale"]
+    block = np.where(np.isnan(block), impute.statistics_, block)
+    block -= scale.center_ if hasattr(scale, "center_") else scale.mean_
+    block /= scale.scale_
+    return block
+
+
+@dataclass(frozen=True)
+class Indicated:
+    """The places of the values of a category among its indicators.
+
+    Attributes
+    ----------
+    places : dict of str to int
+        Of each value of the training table; values of few rows share the last one.
+    n_places : int
+        Number of indicators.
+    unknown : int
+        Place of other values: that of rare values, or -1 if there is none.
+    """
+
+    places: dict[str, int]
+    n_places: int
+    unknown: int
+
+
+# What follows from a fitted step, for as long as it exists.
+_INDICATED: WeakKeyDictionary[Any, list[Indicated]] = WeakKeyDictionary()
+_ANALYZERS: WeakKeyDictionary[Any, Callable[[str], list[str]]] = WeakKeyDictionary()
+
+
+def indicated(encoder: ColumnTransformer) -> dict[str, Indicated]:
+    """Return the indicators of each category of an encoder."""
+    steps = {name: (step, columns) for name, step, columns in encoder.transformers_}
+    if "categories" not in steps:
+        return {}
+    step, columns = steps["categories"]
+    found = _INDICATED.get(step)
+    if found is None:
+        found = []
+        for values, rare in zip(step.categories_, step.infrequent_categories_, strict=True):
+            few = set() if rare is None else set(rare)
+            often = [value for value in values if value not in few]
+            places = {value: place for place, value in enumerate(often)}
+            places |= dict.fromkeys(few, len(often))
+            found.append(Indicated(places, len(often) + bool(few), len(often) if few else -1))
+        _INDICATED[step] = found
+    return dict(zip(columns, found, strict=True))
+
+
+def _indicators(encoder: ColumnTransformer, columns: Mapping[str, np.ndarray]) -> Any:
+    """Return the indicators of categories as a sparse matrix."""
+    width, places = 0, []
+    for name, known in indicated(encoder).items():
+        get, unknown = known.places.get, known.unknown
+        own = np.array([get(value, unknown) for value in columns[name].tolist()])
+        places.append(np.where(own < 0, -1, own + width))
+        width += known.n_places
+    found = np.column_stack(places)
+    is_on = found >= 0
+    ends = np.concatenate([[0], np.cumsum(is_on.sum(axis=1))])
+    indices = found[is_on]
+    return sp.csr_matrix((np.ones(len(indices)), indices, ends), shape=(len(found), width))
+
+
+def _tfidf(vectorizer: TfidfVectorizer, texts: np.ndarray) -> Any:
+    """Return the TF-IDF of texts as a sparse matrix."""
+    analyze = _ANALYZERS.get(vectorizer)
+    if analyze is None:
+        analyze = _ANALYZERS[vectorizer] = vectorizer.build_analyzer()
+    place_of = vectorizer.vocabulary_.get
+    indices, counts, ends = array("i"), array("d"), array("i", [0])
+    for text in texts.tolist():
+        found = Counter(map(place_of, analyze(text)))
+        found.pop(None, None)
+        places = sorted(found)
+        indices.extend(places)
+        counts.extend(map(found.__getitem__, places))
+        ends.append(len(indices))
+    data, where = np.array(counts), np.array(indices, dtype=np.int32)
+    np.log(data, out=data)
+    data += 1.0
+    data *= vectorizer.idf_[where]
+    shape = len(texts), len(vectorizer.vocabulary_)
+    weighted = sp.csr_matrix((data, where, np.array(ends, dtype=np.int32)), shape=shape)
+    inplace_csr_row_normalize_l2(weighted)
+    return weighted
 
 
 def _fit_by_columns(

@@ -46,6 +46,18 @@ def typed_frame(table: Any, schema: Schema, only: Collection[str] | None = None)
         Columns of the frame to return; all by default.
     """
     pandas = require("pandas", "Encoding tables")
+    columns = typed_arrays(table, schema, only)
+    # With explicit types: pandas would convert text to its own type, with another copy.
+    return pandas.DataFrame(
+        {name: pandas.Series(cells, dtype=cells.dtype) for name, cells in columns.items()}
+    )
+
+
+def typed_arrays(
+    table: Any, schema: Schema, only: Collection[str] | None = None
+) -> dict[str, np.ndarray]:
+    """Return the columns of :func:`typed_frame`, each as an array."""
+    is_floating, is_integer = arrow().types.is_floating, arrow().types.is_integer
     features, there = set(schema.features), set(table.column_names)
     absent = [name for name in schema.features if name not in there]
     if absent:
@@ -62,8 +74,10 @@ def typed_frame(table: Any, schema: Schema, only: Collection[str] | None = None)
         made = date_parts(column) if column.kind == "date" else [column.name]
         if only is not None and not any(name in only for name in made):
             continue
-        dates = column.kind not in ("number", "yes/no")
-        values = plain_column(column.name, table[column.name], schema.missing_words, dates=dates)
+        dates, values = column.kind not in ("number", "yes/no"), table[column.name]
+        is_number = is_floating(values.type) or is_integer(values.type)
+        if column.kind != "number" or column.percent or not is_number:
+            values = plain_column(column.name, values, schema.missing_words, dates=dates)
         typed = typed_column(column, values)
         if taken := [n for n in typed if n in columns or (n in features and n != column.name)]:
             raise TableError(
@@ -71,10 +85,7 @@ def typed_frame(table: Any, schema: Schema, only: Collection[str] | None = None)
                 f"{taken}: rename one of them"
             )
         columns |= typed
-    # With explicit types: pandas would convert text to its own type, with another copy.
-    return pandas.DataFrame(
-        {name: pandas.Series(cells, dtype=cells.dtype) for name, cells in columns.items()}
-    )
+    return columns
 
 
 def typed_column(column: Column, values: Any) -> dict[str, np.ndarray]:

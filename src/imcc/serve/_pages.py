@@ -1,0 +1,182 @@
+"""The pages of a server, and its description of requests; none of them loads anything else."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+import numpy as np
+
+import imcc
+from imcc._math.logistic import sigmoid
+from imcc.estimators.thresholds import decision_thresholds
+from imcc.persistence._card import ModelCard
+from imcc.tables._predict import table_model
+from imcc.tables._schema import Column
+from imcc.tables._transformer import indicated
+
+# What the values of a column may be in JSON; as in a file, numbers may be texts.
+_TYPES = {
+    "number": ["number", "string", "null"],
+    "yes/no": ["boolean", "number", "string", "null"],
+    "date": ["string", "null"],
+    "category": ["string", "number", "boolean", "null"],
+    "text": ["string", "null"],
+    "id": ["string", "number", "null"],
+}
+# Values of a category that a form suggests; a list of more is no help.
+_MOST_VALUES = 200
+
+
+def _template(name: str) -> str:
+    return (files("imcc.serve") / "templates" / name).read_text(encoding="utf-8")
+
+
+def form_script() -> str:
+    """Return the program of the form."""
+    return _template("form.js")
+
+
+def _page(title: str, body: str) -> str:
+    return Template(_template("page.html")).substitute(title=escape(title), body=body)
+
+
+def _table(headings: list[str], rows: list[list[Any]]) -> str:
+    head = "".join(f"<th>{escape(heading)}</th>" for heading in headings)
+    cells = "".join(
+        "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{cells}</tbody></table>"
+
+
+def form_page(model: Any, card: ModelCard) -> str:
+    """Return the page with a form to try a row."""
+    inner = table_model(model)
+    if inner is None:
+        example = json.dumps(_example_row(card))
+        fields = (
+            '<label for="row">A row, as JSON: a list of numbers, or an object of names and '
+            f'values</label><textarea id="row" rows="6">{escape(example)}</textarea>'
+        )
+    else:
+        known = _known_values(inner)
+        features = [inner.schema_[name] for name in inner.schema_.features]
+        fields = "".join(_field(j, column, known) for j, column in enumerate(features))
+    body = (
+        f'<form id="form">{fields}<button>Predict</button></form>'
+        '<p id="problem" role="alert"></p><div id="answer" aria-live="polite"></div>'
+        '<script src="form.js"></script>'
+    )
+    return _page("Try a row", body)
+
+
+def _known_values(inner: Any) -> dict[str, list[str]]:
+    """Return the frequent values of each category: those of few rows are nobody's business."""
+    return {
+        name: [value for value, place in known.places.items() if place != known.unknown]
+        for name, known in indicated(inner.estimator_["table"].encoder_).items()
+    }
+
+
+def _field(j: int, column: Column, known: dict[str, list[str]]) -> str:
+    """Return the label and the input of a column."""
+    name = escape(column.name)
+    attributes = f'id="field{j}" data-column="{name}" data-kind="{column.kind}"'
+    label = f'<label for="field{j}">{name} <small>{column.kind}</small></label>'
+    if column.kind == "text":
+        return f'{label}<textarea {attributes} rows="3"></textarea>'
+    hint = ""
+    if column.kind in ("number", "date") and column.examples:
+        hint = f' placeholder="for example {escape(column.examples[0])}"'
+    values = list(column.words or ("no", "yes")) if column.kind == "yes/no" else []
+    values = known.get(column.name, values)[:_MOST_VALUES]
+    options = "".join(f'<option value="{escape(value)}"></option>' for value in values)
+    suggested = f'<datalist id="values{j}">{options}</datalist>' if options else ""
+    chosen = f' list="values{j}"' if options else ""
+    return f"{label}<input {attributes}{hint}{chosen}>{suggested}"
+
+
+def model_page(model: Any, card: ModelCard) -> str:
+    """Return the page about the model: what it was made of, its columns, labels and thresholds."""
+    about = [["model", card.model], ["made", f"{card.created} by imcc {card.imcc_version}"]]
+    if card.data_name:
+        about.append(["training data", f"{card.data_name}, {card.n_rows} rows"])
+    about += [[name, f"{value:.4g}"] for name, value in card.metrics.items()]
+    limits = decision_thresholds(model, len(card.label_names))
+    headings = ["label", "predicted from a score of"]
+    if hasattr(model, "decision_function") and hasattr(model, "predict_proba"):
+        headings, limits = ["label", "predicted from a probability of"], sigmoid(limits)
+    labels = [[n, f"{t:.3f}"] for n, t in zip(card.label_names, np.asarray(limits), strict=True)]
+    inner = table_model(model)
+    if inner is None:
+        columns = _table(["feature"], [[name] for name in card.feature_names])
+    else:
+        rows = [[column.name, column.kind, column.becomes] for column in inner.schema_]
+        columns = _table(["column", "kind", "what becomes of it"], rows)
+    body = (
+        f"{_table(['', ''], about)}<h2>Labels</h2>{_table(headings, labels)}"
+        f"<h2>Columns</h2>{columns}"
+    )
+    return _page("The model", body)
+
+
+def _example_row(card: ModelCard) -> Any:
+    return [0.0] * len(card.feature_names) if card.feature_names else "some words"
+
+
+def _row_schema(model: Any, card: ModelCard, ignore_extra: bool) -> dict[str, Any]:
+    """Return the JSON schema of a row."""
+    inner = table_model(model)
+    if inner is not None:
+        columns = [column for column in inner.schema_ if column.kind in _TYPES]
+        return {
+            "type": "object",
+            "properties": {
+                column.name: {"type": _TYPES[column.kind], "description": column.kind}
+                for column in columns
+            },
+            "required": inner.schema_.features,
+            "additionalProperties": ignore_extra,
+        }
+    n = len(card.feature_names)
+    numbers = {"type": "array", "items": {"type": ["number", "null"]}}
+    indices = {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": n - 1}}
+    return {
+        "oneOf": [
+            {**numbers, "minItems": n, "maxItems": n, "description": "the values of all features"},
+            {
+                "type": "object",
+                "properties": {"indices": indices, "values": numbers},
+                "required": ["indices", "values"],
+                "description": "the features that are not 0, by their places from 0 on",
+            },
+            {"type": "object", "description": "values by the names of the features"},
+            {"type": "string", "description": "text, for a model that was fitted to text"},
+        ]
+    }
+
+
+def openapi(model: Any, card: ModelCard, max_rows: int, ignore_extra: bool) -> dict[str, Any]:
+    """Return the description of the requests by OpenAPI 3.1."""
+    found = json.loads(_template("openapi.json"))
+    found["info"] = {"title": card.model, "version": imcc.__version__}
+    schemas = found["components"]["schemas"]
+    schemas["Row"] = _row_schema(model, card, ignore_extra)
+    schemas["Rows"]["maxItems"] = max_rows
+    schemas["Prediction"]["properties"]["labels"]["items"]["enum"] = list(card.label_names)
+    return found
+
+
+def docs_page(described: dict[str, Any], limits: str) -> str:
+    """Return the page about requests, with their description by OpenAPI."""
+    shown = json.dumps(described, indent=2, ensure_ascii=False)
+    body = (
+        f"<p>A request may have {escape(limits)}. Its body is one row or a list, as JSON:</p>"
+        "<pre>curl -H 'content-type: application/json' -d @rows.json http://ADDRESS/predict</pre>"
+        '<p>For programs, by OpenAPI 3.1: <a href="openapi.json">openapi.json</a></p>'
+        f"<pre>{escape(shown)}</pre>"
+    )
+    return _page("Requests", body)

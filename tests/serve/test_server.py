@@ -1,0 +1,135 @@
+"""A real server in a process of its own: slow clients, those that leave, kills, and its command."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import uvicorn  # noqa: F401  # without it, these tests are skipped; under CI they fail
+
+from imcc.persistence import ModelFileError
+from imcc.serve import _app
+
+
+def slow_request(server, body, sent):
+    """Begin a request whose body is longer than what is sent of it."""
+    client = socket.create_connection(("127.0.0.1", server.port), timeout=30)
+    head = (
+        f"POST /predict HTTP/1.1\r\nHost: localhost:{server.port}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    client.sendall(head.encode() + body[:sent])
+    return client
+
+
+def test_slow_clients_and_those_that_leave_keep_nobody_waiting(serve, model_file, records):
+    server = serve(model_file, "--max-seconds", 2)
+    expected = server.ask(records[0])
+    body = json.dumps(records).encode()
+    slow = [slow_request(server, body, 10) for _ in range(50)]
+    silent = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(50)]
+    began = time.monotonic()
+    assert server.ask(records[0]) == expected
+    assert time.monotonic() - began < 2
+    answer = slow[0].recv(1000)
+    assert b" 408 " in answer
+    for client in (*slow, *silent):
+        client.close()
+    gone = slow_request(server, body, len(body))  # does not wait for the answer
+    gone.close()
+    assert server.ask(records[0]) == expected
+    assert server.stop() in (0, -signal.SIGTERM)
+    assert not any("Traceback" in line for line in server.lines), server.lines
+
+
+def test_a_kill_leaves_nothing_behind(serve, model_file, records, tmp_path):
+    before = sorted(os.listdir(model_file.parent)), model_file.read_bytes()
+    first = serve(model_file)
+    expected = first.ask(records)
+    first.process.kill()
+    first.process.wait()
+    again = serve(model_file)
+    assert again.ask(records) == expected
+    assert (sorted(os.listdir(model_file.parent)), model_file.read_bytes()) == before
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="finds processes by /proc")
+def test_a_killed_process_is_replaced(serve, model_file, records):
+    server = serve(model_file, "--workers", 2)
+    expected = server.ask(records)
+    pid = server.process.pid
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    workers = [c for c in children if "spawn_main" in Path(f"/proc/{c}/cmdline").read_text()]
+    assert len(workers) == 2
+    for worker in workers:
+        os.kill(int(worker), signal.SIGKILL)
+    server.until_answered()
+    assert server.ask(records) == expected
+
+
+def test_all_processes_have_the_same_file(model_file, monkeypatch):
+    digest = _app.make_app(model_file).state.digest
+    for known in (digest, "0" * 64):
+        options = {"path": str(model_file), "digest": known}
+        monkeypatch.setenv("IMCC_SERVE", json.dumps(options))
+        if known == digest:
+            assert _app.app_of_environment().state.digest == digest
+        else:
+            with pytest.raises(ModelFileError, match="changed"):
+                _app.app_of_environment()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nothing.skops"], "there is no file nothing.skops"),
+        (["MODEL", "MODEL"], "unexpected extra argument"),
+        (["MODEL", "--port", "99999"], "--port"),
+        (["MODEL", "--max-rows", "0"], "--max-rows"),
+        (["MODEL", "--max-seconds", "0"], "--max-seconds"),
+        (["MODEL", "--host", "127.0.0.1", "--port", "TAKEN"], "address already in use"),
+        (["FOLDER"], "folder"),
+    ],
+)
+def test_what_the_command_refuses(model_file, tmp_path, arguments, words):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        names = {"MODEL": model_file, "TAKEN": taken.getsockname()[1], "FOLDER": tmp_path}
+        given = [str(names.get(word, word)) for word in arguments]
+        command = [sys.executable, "-m", "imcc", "serve", *given]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode != 0
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+THREADS = """
+import json, sys
+from starlette.testclient import TestClient
+from threadpoolctl import threadpool_info
+from imcc.serve import _app
+
+def watched(*arguments):
+    print(sorted({pool["num_threads"] for pool in threadpool_info()}))
+    return before(*arguments)
+
+before, _app.predictions = _app.predictions, watched
+client = TestClient(_app.make_app(sys.argv[1]))
+assert client.post("/predict", json=json.loads(sys.argv[2])).status_code == 200
+"""
+
+
+def test_one_thread_of_blas(model_file, records):
+    """In the thread that predicts; in another process, because the tests hold the limits here."""
+    done = subprocess.run(
+        [sys.executable, "-c", THREADS, model_file, json.dumps(records[0])],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"},
+    )
+    assert done.stdout == "[1]\n", done.stderr
