@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from imcc._math.logistic import sigmoid
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.files import replacing
 from imcc._utils.optional import require
