@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.special import expit
 from sklearn.datasets import make_multilabel_classification
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -79,7 +80,8 @@ def test_inside_of_a_pipeline_with_thresholds_and_sparse_rows(data):
     ).fit(X[:60], Y[:60])
     found = explain(tuned, X[70], 1, label_names=list("abcd"))
     assert found.label == "b"
-    assert found.threshold == pytest.approx(tuned.thresholds_[1])
+    # Evidence is in log-odds; the threshold is a probability.
+    assert expit(found.threshold) == pytest.approx(tuned.thresholds_[1])
     assert found.score == pytest.approx(tuned.decision_function(X[70:71])[0, 1])
     rng = np.random.RandomState(0)
     S = sp.random(60, 30, 0.1, "csr", random_state=rng)
