@@ -17,7 +17,7 @@ from imcc._utils.optional import require
 from imcc._utils.validation import check_count, check_number
 from imcc.persistence._errors import ModelFileError
 from imcc.persistence._file import ModelFile
-from imcc.serve._pages import docs_page, form_page, form_script, model_page, openapi
+from imcc.serve._pages import about_model, docs_page, form_page, form_script, openapi
 from imcc.serve._rows import RequestError, parse_rows, rows_for_model
 from imcc.tables._predict import predictions
 
@@ -36,6 +36,11 @@ _PURPOSE = "Serving a model"
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; connect-src 'self'; "
     "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+# The page about the model contains its script, and asks nothing.
+_MODEL_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+    "img-src data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
 
@@ -150,9 +155,9 @@ def make_app(
     # One thread: Python computes in one at a time anyway, and the loop stays free to answer.
     pool = ThreadPoolExecutor(1, "predict", initializer=threadpool_limits, initargs=(1,))
 
-    def fixed(text: str, kind: str = "text/html") -> Any:
+    def fixed(text: str, kind: str = "text/html", policy: str = _POLICY) -> Any:
         """Return what answers with the same text every time."""
-        headers = {"content-security-policy": _POLICY, "x-content-type-options": "nosniff"}
+        headers = {"content-security-policy": policy, "x-content-type-options": "nosniff"}
         response = responses.Response(text, headers=headers, media_type=kind)
 
         async def endpoint(_: Any) -> Any:
@@ -209,13 +214,14 @@ def make_app(
     async def failed(_: Any, __: Exception) -> Any:
         return problem(500, "the server failed, through no fault of the request; its log says how")
 
+    about = about_model(served.model, served.card)
     app = applications.Starlette(
         routes=[
             routing.Route("/predict", predict, methods=["POST"]),
             routing.Route("/health", fixed(json.dumps(health), "application/json")),
             routing.Route("/", fixed(form_page(served.model, served.card))),
             routing.Route("/form.js", fixed(form_script(), "text/javascript")),
-            routing.Route("/model", fixed(model_page(served.model, served.card))),
+            routing.Route("/model", fixed(about, policy=_MODEL_POLICY)),
             routing.Route("/docs", fixed(docs_page(described, limits))),
             routing.Route("/openapi.json", fixed(json.dumps(described), "application/json")),
         ],

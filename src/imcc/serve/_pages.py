@@ -8,11 +8,10 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-import numpy as np
-
 import imcc
-from imcc._math.logistic import sigmoid
+from imcc._utils.wrappers import first_with
 from imcc.estimators.thresholds import decision_thresholds
+from imcc.inspection import model_page
 from imcc.persistence._card import ModelCard
 from imcc.tables._predict import table_model
 from imcc.tables._schema import Column
@@ -99,17 +98,22 @@ def _field(j: int, column: Column, known: dict[str, list[str]]) -> str:
     return f"{label}<input {attributes}{hint}{chosen}>{suggested}"
 
 
-def model_page(model: Any, card: ModelCard) -> str:
-    """Return the page about the model: what it was made of, its columns, labels and thresholds."""
+def about_model(model: Any, card: ModelCard) -> str:
+    """Return the page about the model.
+
+    It is that of :func:`imcc.inspection.model_page` if the model keeps held-out probabilities, and
+    otherwise tells what the model was made of, its columns, labels and thresholds.
+    """
+    if first_with(model, "held_out_proba_") is not None:
+        return model_page(model, label_names=card.label_names, title="The model")
     about = [["model", card.model], ["made", f"{card.created} by imcc {card.imcc_version}"]]
     if card.data_name:
         about.append(["training data", f"{card.data_name}, {card.n_rows} rows"])
     about += [[name, f"{value:.4g}"] for name, value in card.metrics.items()]
     limits = decision_thresholds(model, len(card.label_names))
-    headings = ["label", "predicted from a score of"]
-    if hasattr(model, "decision_function") and hasattr(model, "predict_proba"):
-        headings, limits = ["label", "predicted from a probability of"], sigmoid(limits)
-    labels = [[n, f"{t:.3f}"] for n, t in zip(card.label_names, np.asarray(limits), strict=True)]
+    value = "probability" if hasattr(model, "predict_proba") else "score"
+    headings = ["label", f"predicted from a {value} of"]
+    labels = [[n, f"{t:.3f}"] for n, t in zip(card.label_names, limits, strict=True)]
     inner = table_model(model)
     if inner is None:
         columns = _table(["feature"], [[name] for name in card.feature_names])
