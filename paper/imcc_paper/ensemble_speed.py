@@ -2,7 +2,9 @@
 
     python -m imcc_paper.ensemble_speed --threads 2 --csv results/ensemble_speed.csv
     python -m imcc_paper.ensemble_speed --threads 2 --file Imdb.arff.bz2 \
-        --rows 1000 3000 10000 30000 100000 --csv results/ensemble_speed.csv
+        --rows 1000 3000 10000 23000 --csv results/ensemble_speed.csv
+    python -m imcc_paper.ensemble_speed --csv results/ensemble_speed.csv \
+        --picture ../docs/images/ensemble_growth.png
 
 The first command measures on a development split (seed 1000) of the data sets of ``--data``.  The
 second one measures on the first so many of the training rows of a file, in random order, and
@@ -20,6 +22,7 @@ import argparse
 import time
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -102,6 +105,34 @@ def speed_table(found: Measurements, part: str) -> str:
     return text
 
 
+def blocks(found: Measurements) -> dict[str, str]:
+    """Return the tables of docs/ensemble.md."""
+    return {
+        "ensemble-speed": speed_table(found, "sets"),
+        "ensemble-growth": speed_table(found, "growth"),
+    }
+
+
+def draw_growth(found: Measurements, path: Path) -> None:
+    """Draw the time and the average precision against the number of rows."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 3.4), layout="constrained")
+    time_axes, precision_axes = figure.subplots(1, 2)
+    for method in METHODS:
+        cases = [case for case in found.cases("growth") if case.endswith(f", {method}")]
+        own = [found.of("growth", case) for case in cases]
+        rows = [measured["rows"] for measured in own]
+        time_axes.plot(rows, [m["fit_seconds"] for m in own], marker="o", label=method)
+        precision_axes.plot(rows, [m["average_precision"] for m in own], marker="o", label=method)
+    time_axes.set(xscale="log", yscale="log", xlabel="training rows", ylabel="fit, seconds")
+    precision_axes.set(xscale="log", xlabel="training rows", ylabel="average precision per row")
+    for axes in (time_axes, precision_axes):
+        axes.grid(alpha=0.3)
+    time_axes.legend()
+    figure.savefig(path, dpi=150)
+
+
 def main() -> None:
     """Read the command line and measure what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -110,8 +141,12 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[1000, 3000, 10_000])
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--picture", type=Path, help="draw the measurements of --csv, measure none")
     _measured.add_csv_option(parser, "ensemble_speed")
     options = parser.parse_args()
+    if options.picture:
+        draw_growth(Measurements.read(options.csv), options.picture)
+        return
     found = Measurements()
     part = "growth" if options.file else "sets"
     if options.file:

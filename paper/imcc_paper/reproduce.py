@@ -33,6 +33,7 @@ from imcc_paper import (
     calibration,
     classifier,
     clustering_page,
+    ensemble_speed,
     gpu,
     guarantees,
     label_issues,
@@ -83,6 +84,7 @@ MEASURED = {
     "busy_machine": busy_machine,
     "boosted": boosted,
     "serving": serving,
+    "ensemble_speed": ensemble_speed,
 }
 #: The pages whose numbers are measured.
 MEASURED_PAGES = tuple(
@@ -96,6 +98,7 @@ MARKED = (
     ROOT / "README.md",
     RESULTS / "README.md",
     DOCS / "index.md",
+    DOCS / "ensemble.md",
     DOCS / "probabilities.md",
     DOCS / "rare_labels.md",
     *MEASURED_PAGES,

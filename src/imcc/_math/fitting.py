@@ -320,13 +320,15 @@ def _fit_patterns(
     )
 
 
-def warn_of_patterns(n_patterns: int, where: str = "", stacklevel: int = 2) -> None:
+def warn_of_patterns(
+    n_patterns: int, where: str = "", stacklevel: int = 2, remedy: str = ""
+) -> None:
     """Warn if unknown labels have many patterns, which takes long."""
     if n_patterns > MANY_PATTERNS:
         warnings.warn(
             f"the labels are known in {n_patterns} different sets of rows: each needs a separate "
             f"factorisation{where} and takes about as long as a fit with all labels known; fewer "
-            "labels, or labels that are unknown in the same rows, take less time",
+            f"labels, or labels that are unknown in the same rows, take less time{remedy}",
             UserWarning,
             stacklevel=stacklevel,
         )

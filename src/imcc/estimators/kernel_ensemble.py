@@ -80,6 +80,12 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         the held-out log loss gets clearly lower.  "auto" means all columns from 8,000 rows on, for
         up to 100 labels: with fewer rows, kernels alone are about as accurate.  None means no
         trees.
+    unknown : {"exact", "mean"}, default="exact"
+        How members are fitted if some labels are unknown (NaN in y).  "exact" fits each label to
+        the rows in which it is known; each distinct set of known rows needs factors of its own for
+        every member.  "mean" replaces unknown labels by the mean of the label and needs one factor
+        per member, for labels with many different sets.  Calibration, selection and metrics use
+        the known labels either way.
     max_memory : float or None, default=None
         Bytes that the fit may use.  None means 80 % of the memory of this machine or control group,
         or of the free memory of the device.  Kernels are exact if a matrix of n x n numbers in
@@ -173,6 +179,7 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         scoring: str | Callable[..., float] = "average_precision",
         linear: bool = True,
         trees: str | Sequence[int] | None = "auto",
+        unknown: str = "exact",
         max_memory: float | None = None,
         max_time: float | None = None,
         keep_held_out: bool = True,
@@ -184,6 +191,7 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         self.scoring = scoring
         self.linear = linear
         self.trees = trees
+        self.unknown = unknown
         self.max_memory = max_memory
         self.max_time = max_time
         self.keep_held_out = keep_held_out
@@ -202,9 +210,8 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
             Training rows.
         y : array-like, data frame or sparse matrix of shape (n_samples, n_labels), or (n_samples,)
             Labels coded {0, 1}, {-1, +1} or boolean; a set or list of labels per row; or one class
-            per row.  NaN in a dense indicator matrix is an unknown label: each label is fitted and
-            evaluated on the rows in which it is known.  Each distinct set of known rows needs
-            factors of its own for every member; the screening fills unknown labels by means.
+            per row.  NaN in a dense indicator matrix is an unknown label, see ``unknown``; the
+            screening replaces unknown labels by means.
         sample_weight : array-like of shape (n_samples,), default=None
             Row weights, >= 0, for the fit, the calibration and the metric; rows of weight 0 are
             removed.  Widths and views ignore the weights.
@@ -275,6 +282,7 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
                     scoring=self.scoring,
                     binary=target.kind == "binary",
                     linear=bool(self.linear),
+                    exact=self.unknown == "exact",
                     tree_columns=self._tree_columns(X.shape[1], *target.signs.shape),
                     max_seconds=self.max_time,
                     seed=draw_seed(self.random_state),
@@ -345,7 +353,10 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
                 "scoring must be a name if some labels are unknown (NaN in y), which a function "
                 f"cannot ignore: use one of {', '.join(CRITERIA)}"
             )
-        warn_of_patterns(len(label_patterns(known)), " for every member", stacklevel=4)
+        check_choice("unknown", self.unknown, ["exact", "mean"])
+        if self.unknown == "exact":
+            remedy = ", and unknown='mean' takes as long as without unknown labels"
+            warn_of_patterns(len(label_patterns(known)), " for every member", 4, remedy)
 
     def _remember(self, fitted: Fitted, plan: Plan, given: Any) -> None:
         self._model = fitted.model.moved(given)

@@ -367,6 +367,26 @@ def test_base_rates_are_those_of_known_rows(data):
     np.testing.assert_allclose(p[:, 1], 0.5 / 21)
 
 
+def test_unknown_labels_can_be_replaced_by_means():
+    """One factor for all labels; nearly as good as an exact fit, and judged on known labels."""
+    X, Y = make(400)
+    Y = Y.astype(float)
+    hidden = np.random.RandomState(0).rand(*Y.shape) < 0.2
+    partly, new = np.where(hidden, np.nan, Y)[:300], slice(300, 400)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mean = small(unknown="mean").fit(X[:300], partly)
+    exact = small().fit(X[:300], partly)
+    found, expected = (log_loss(clf, X[new], Y[new]) for clf in (mean, exact))
+    assert found < expected + 0.02
+    assert not np.allclose(mean.decision_function(X), exact.decision_function(X))
+    none = small(unknown="mean").fit(X[:300], Y[:300])
+    plain = small().fit(X[:300], Y[:300])
+    np.testing.assert_array_equal(none.decision_function(X), plain.decision_function(X))
+    with pytest.raises(ValueError, match="unknown"):
+        small(unknown="zero").fit(X[:300], partly)
+
+
 def test_many_patterns_warn_and_functions_cannot_judge(data):
     X, Y = data
     Y = Y.astype(float)

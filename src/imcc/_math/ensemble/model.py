@@ -18,8 +18,8 @@ from imcc._math.kernels import row_blocks, squared_distances, squared_lengths
 from imcc._utils.progress import report_progress
 from imcc._utils.validation import Features
 
-# Kernel values held at a time when rows are scored, 32 MiB.
-_SCORE_ENTRIES = 2**22
+# Kernel values held at a time when rows are scored, 8 MiB.
+_SCORE_ENTRIES = 2**20
 
 
 @dataclass(frozen=True)
@@ -143,9 +143,11 @@ class EnsembleModel:
         for block in row_blocks(n, anchors.shape[0], block_entries(self.base) or _SCORE_ENTRIES):
             moved = self._placed(space.transform(rows[block]))
             base = squared_distances(moved, anchors, squares, self.base)
-            for width, coef in merged.items():
-                K = make_kernel(key[1]).finish(namespace(base).asarray(base, copy=True), width)
-                total[block, :] += K @ coef
+            for number, (width, coef) in enumerate(merged.items(), start=1):
+                # The last width may overwrite the distances.
+                is_last = number == len(merged)
+                own = base if is_last else namespace(base).asarray(base, copy=True)
+                total[block, :] += make_kernel(key[1]).finish(own, width) @ coef
             report_progress(block.stop, n)
         return total
 

@@ -139,6 +139,7 @@ class Options:
     scoring: Any
     binary: bool
     linear: bool
+    exact: bool  # whether unknown labels are left out, not replaced
     tree_columns: np.ndarray | None
     max_seconds: float | None
     seed: int
@@ -461,15 +462,17 @@ class _Search:
         return [*found, top] if top.value > found[0].value else found
 
     def _fit(self, gram: Gram, penalty: float, marks: np.ndarray | None) -> Solution:
+        labels, precision = self.labels, self.options.plan.precision
+        labels = labels if self.options.exact else labels.filled()
         if marks is not None:
-            return next(iter(fit_landmarks(gram, self.labels, [penalty], marks)))
+            return next(iter(fit_landmarks(gram, labels, [penalty], marks)))
         try:
-            return fit_kernel(gram, self.labels, penalty, self.options.plan.precision)
+            return fit_kernel(gram, labels, penalty, precision)
         except np.linalg.LinAlgError:
-            if self.options.plan.precision == "float64":
+            if precision == "float64":
                 raise
             # Too coarse for so small a penalty.
-            return fit_kernel(gram, self.labels, penalty, "float64")
+            return fit_kernel(gram, labels, penalty, "float64")
 
     def _candidate(
         self,
