@@ -10,7 +10,7 @@ def sums_by_rows(trees, X, n_outputs):
         for root, output in zip(trees.root, trees.output, strict=True):
             node = root
             while trees.left[node] != node:
-                right = float(row[trees.feature[node]]) > trees.threshold[node]
+                right = float(row[trees.used[trees.feature[node]]]) > trees.threshold[node]
                 node = trees.left[node] + (1 if right else 0)
             out[i, output] += trees.value[node]
     return out

@@ -170,18 +170,19 @@ def _check_boosted(found: Any, path: str) -> None:
     short, holds = name_of(type(found)), True
     if short == "BoostedTrees":
         nodes = [held.get(name) for name in ("feature", "left", "threshold", "value")]
-        ends = [held.get(name) for name in ("root", "output")]
+        ends = [held.get(name) for name in ("root", "output", "used")]
         arrays: list[Any] = [*nodes, *ends]
         holds = all(isinstance(array, np.ndarray) and array.ndim == 1 for array in arrays)
         if holds:
-            feature, left, threshold, value, root, output = arrays
+            feature, left, threshold, value, root, output, used = arrays
             n_nodes = len(feature)
             holds = bool(
-                all(array.dtype.kind == "i" for array in (feature, left, root, output))
+                all(array.dtype.kind == "i" for array in (feature, left, root, output, used))
                 and threshold.dtype.kind == value.dtype.kind == "f"
                 and all(len(array) == n_nodes for array in arrays[:4])
                 and len(root) == len(output)
-                and all((array >= 0).all() for array in (feature, left, root, output))
+                and all((array >= 0).all() for array in (feature, left, root, output, used))
+                and (feature < len(used)).all()
                 and all((array < n_nodes).all() for array in (left, root))
             )
     elif short == "EnsembleModel":

@@ -15,6 +15,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from imcc._math.ensemble.members import Labels
+from imcc._math.ensemble.search import best_average_precision
 from imcc._math.ensemble.trees import MANY_ROWS
 from imcc._math.thresholds import CRITERIA
 from imcc._utils.errors import InvalidArgumentError
@@ -31,8 +33,6 @@ from imcc._utils.validation import (
 )
 from imcc._utils.wrappers import fit_with, uses_groups
 from imcc.estimators import (
-    EdgeOfGridWarning,
-    IMCCClassifierCV,
     KernelEnsembleClassifier,
     TunedThresholds,
 )
@@ -483,9 +483,9 @@ class TableClassifier(HeldOutMixin, FitScoreMixin, BaseEstimator):
         """Return the approximate times of choosing weights, encoding and fitting."""
         n = table.num_rows
         chooses = self.weights == "auto" and any(b.startswith("text ") for b in blocks_of(schema))
-        choose = 7e-6 * min(n, _ROWS_TO_CHOOSE) ** 2 if chooses else 0.0
+        choose = 1e-6 * min(n, _ROWS_TO_CHOOSE) ** 2 if chooses else 0.0
         slow = self.estimator is None or hasattr(self.estimator, "fit_held_out")
-        fit = 1e-3 * n**1.4 + 1e-9 * n**3 if slow else 1e-6 * n**2
+        fit = 3e-4 * n**1.4 + 1e-11 * n**3 if slow else 1e-6 * n**2
         max_time = getattr(self.estimator, "max_time", None)
         fit = fit if max_time is None else min(fit, max_time)
         return choose, 3e-4 * n, fit
@@ -516,26 +516,16 @@ class TableClassifier(HeldOutMixin, FitScoreMixin, BaseEstimator):
         has_both = (labels == 1).any(axis=1) & (labels == 0).any(axis=1)
         if not has_both.any():
             return dict(WEIGHTS)  # no row, as with one label, has an average precision
+        known = None if np.isin(labels, (0, 1)).all() else np.isin(labels, (0, 1))
+        signs = np.where(labels == 1, 1.0, np.where(labels == 0, -1.0, 0.0))
+        numbers = None if groups is None else np.unique(groups, return_inverse=True)[1]
+        given = Labels(signs, known, sample_weight, numbers)
         scores = {}
         for number, weight in enumerate(_TEXT_WEIGHTS):
             report_progress(number, len(_TEXT_WEIGHTS))
             tried = {**WEIGHTS, "text": weight}
             features = TableEncoder(weights=tried).fit_schema(sample, schema)
-            ridge = IMCCClassifierCV(
-                alphas=(0.0,),
-                betas=(0.01, 0.1, 1.0, 10.0),
-                gammas=(0.0,),
-                n_clusters=(1,),
-                width_scales=(0.5, 1.0),
-                cv=5 if groups is None else _folds(groups),
-                refit=False,
-                random_state=0,
-            )
-            with part(number, [1.0] * len(_TEXT_WEIGHTS)), warnings.catch_warnings():
-                # Nobody chose this grid, or can choose another one.
-                warnings.simplefilter("ignore", EdgeOfGridWarning)
-                ridge.fit(features, labels, sample_weight=sample_weight, groups=groups)
-            scores[weight] = ridge.best_score_
+            scores[weight] = best_average_precision(features, given)
         return {**WEIGHTS, "text": max(scores, key=lambda weight: scores[weight])}
 
 

@@ -450,7 +450,7 @@ def test_trees_find_limits_that_kernels_miss(limits):
     assert log_loss(clf, X_test, Y_test) < log_loss(alone, X_test, Y_test)
     np.testing.assert_allclose(clf.held_out_score_, evaluate(Y, held_out)["average_precision"])
     few = small(trees=[0, 1]).fit(X, Y)
-    assert set(few._model.trees.feature) <= {0, 1, 2, 3}  # two columns, two log-odds
+    assert set(few._model.trees.used) <= {0, 1, 2, 3}  # two columns, two log-odds
 
 
 def test_without_signal_for_trees_the_model_is_as_it_was(data, fitted):

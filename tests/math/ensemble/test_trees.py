@@ -21,15 +21,22 @@ def boost(X, on, start, known=None, weight=None, groups=None, seed=0):
     return Boosting(X, start, on, known, weight, groups, seed)
 
 
+def added(X, on, start, **options):
+    """What trees of all rows add to their log-odds."""
+    boosting, rows = boost(X, on, start, **options), np.arange(len(X))
+    return boosting.added(boosting.fit(rows), rows)
+
+
 @pytest.mark.parametrize("sparse", [False, True])
 def test_sums_are_those_of_a_walk_through_each_tree(sparse, monkeypatch):
     monkeypatch.setattr(trees, "_ENTRIES", 500)  # several blocks of rows
     X, on, start = make()
     X = np.where(np.abs(X) > 0.7, X, 0).astype(np.float32)
-    found = boost(sp.csr_matrix(X) if sparse else X, on, start).fit(np.arange(150))
-    new = X[150:]
-    sums = found.sums(sp.csr_matrix(new) if sparse else new, 2)
-    np.testing.assert_allclose(sums, sums_by_rows(found, new, 2), rtol=1e-12)
+    monkeypatch.setattr(trees, "BLOCK_ROWS", 20)
+    boosting = boost(sp.csr_matrix(X) if sparse else X, on, start)
+    found = boosting.fit(np.arange(150))
+    sums = boosting.added(found, np.arange(150, 200))
+    np.testing.assert_allclose(sums, sums_by_rows(found, X[150:], 2), rtol=1e-12)
     assert np.abs(sums).max() > 0.1
 
 
@@ -43,7 +50,7 @@ def test_scores_are_those_of_lightgbm(monkeypatch):
 
     monkeypatch.setattr(lightgbm, "train", kept)
     X, on, start = make()
-    found = boost(X, on, start).fit(np.arange(200)).sums(X, 2)
+    found = added(X, on, start)
     expected = np.column_stack([booster.predict(X, raw_score=True) for booster in boosters])
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
@@ -52,8 +59,7 @@ def test_trees_start_at_the_log_odds():
     """Where these are right already, trees add little."""
     X, on, _ = make(600)
     right = np.where(on, 6.0, -6.0)
-    far = boost(X, on, np.zeros(on.shape)).fit(np.arange(600)).sums(X, 2)
-    near = boost(X, on, right).fit(np.arange(600)).sums(X, 2)
+    far, near = added(X, on, np.zeros(on.shape)), added(X, on, right)
     assert np.abs(near).mean() < 0.3 * np.abs(far).mean()
 
 
@@ -63,10 +69,9 @@ def test_rows_of_weight_zero_and_unknown_labels_do_not_count():
     wrong[::2] = ~wrong[::2]
     weight = np.where(np.arange(400) % 2, 1.0, 0.0)
     known = np.repeat((weight > 0)[:, None], 2, axis=1)
-    every = np.arange(400)
-    one = boost(X, wrong, start, weight=weight).fit(every).sums(X, 2)
-    other = boost(X, on, start, weight=weight).fit(every).sums(X, 2)
-    unknown = boost(X, wrong, start, known=known).fit(every).sums(X, 2)
+    one = added(X, wrong, start, weight=weight)
+    other = added(X, on, start, weight=weight)
+    unknown = added(X, wrong, start, known=known)
     np.testing.assert_array_equal(one, other)
     np.testing.assert_array_equal(unknown, other)
 
@@ -90,7 +95,7 @@ def test_labels_with_few_rows_are_left_as_they_are():
     assert set(found.output) == {0}
     nothing = boost(X, on[:, 1:], start[:, 1:])
     assert nothing.held_out(lambda: None)[1] == 0
-    assert not nothing.fit(np.arange(300)).sums(X, 1).any()
+    assert not nothing.added(nothing.fit(np.arange(300)), np.arange(300)).any()
 
 
 @pytest.mark.parametrize("n", [300, 9000])
@@ -112,8 +117,8 @@ def test_same_trees_whatever_the_threads(n, monkeypatch):
 
 def test_no_trees_add_nothing():
     whole, numbers = np.zeros(0, dtype=np.int32), np.zeros(0)
-    empty = Trees(whole, numbers, whole, numbers, whole, whole)
-    np.testing.assert_array_equal(empty.sums(np.ones((3, 2)), 2), np.zeros((3, 2)))
+    empty = Trees(whole, whole, numbers, whole, numbers, whole, whole)
+    np.testing.assert_array_equal(empty.sums(np.ones((3, 0)), 2), np.zeros((3, 2)))
 
 
 def test_a_system_without_threads_is_told_what_to_install(monkeypatch):

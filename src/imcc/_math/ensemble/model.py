@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from imcc._array.array import Array, asarray, is_numpy, moved_record, namespace, to_numpy, zeros
 from imcc._array.device import block_entries
 from imcc._math.ensemble.members import make_kernel
-from imcc._math.ensemble.trees import Trees
+from imcc._math.ensemble.trees import BLOCK_ROWS, Trees
 from imcc._math.ensemble.views import Space
 from imcc._math.kernels import row_blocks, squared_distances, squared_lengths
 from imcc._utils.progress import report_progress
@@ -116,8 +116,15 @@ class EnsembleModel:
         found = zeros((n, len(self.varying)), self.base)
         for member in self.members:
             found = found + member.weight * (member.slope * member.intercept + member.offset)
-        for key, space in zip(self.keys, self.spaces, strict=True):
-            found = found + self._of_space(key, space, rows)
+        entries = block_entries(self.base) or _SCORE_ENTRIES
+        for block in row_blocks(n, max(1, self.anchors.shape[0]), entries):
+            seen: dict[str, Features] = {}
+            for number, space in enumerate(self.spaces):
+                name = space.view.name
+                if name not in seen:
+                    seen[name] = space.view.transform(rows[block])
+                found[block, :] += self._of_space(number, space.coordinates(seen[name]))
+            report_progress(block.stop, n)
         if len(self.varying) == out.shape[1]:
             return found
         columns = [out[:, j] for j in range(out.shape[1])]
@@ -125,45 +132,41 @@ class EnsembleModel:
             columns[j] = found[:, i]
         return xp.stack(columns, axis=1)
 
-    def _of_space(self, key: tuple[str, str], space: Space, rows: Features) -> Array:
-        """Sum over the members of a space, without intercepts; equal widths share kernels."""
-        members = [member for member in self.members if member.key == key]
-        n, total = rows.shape[0], zeros((rows.shape[0], len(self.varying)), self.base)
-        if key[1] == "linear":
-            moved = space.transform(rows)
-            for member in members:
-                coef = to_numpy(member.coef * (member.weight * member.slope))
-                total = total + asarray(moved @ coef, total)
-            return total
-        anchors, squares = self._placed_anchors[self.keys.index(key)]
-        merged: dict[float, Any] = {}
-        for member in members:
-            own = member.coef * (member.weight * member.slope)
-            merged[member.width] = merged.get(member.width, 0.0) + own
-        for block in row_blocks(n, anchors.shape[0], block_entries(self.base) or _SCORE_ENTRIES):
-            moved = self._placed(space.transform(rows[block]))
-            base = squared_distances(moved, anchors, squares, self.base)
-            for number, (width, coef) in enumerate(merged.items(), start=1):
-                # The last width may overwrite the distances.
-                is_last = number == len(merged)
-                own = base if is_last else namespace(base).asarray(base, copy=True)
-                total[block, :] += make_kernel(key[1]).finish(own, width) @ coef
-            report_progress(block.stop, n)
+    def _of_space(self, number: int, rows: Features) -> Array:
+        """Sum over the members of a space, for rows there, without intercepts."""
+        kernel = self.keys[number][1]
+        anchors, squares, merged = self._placed_anchors[number]
+        if kernel == "linear":
+            return asarray(rows @ to_numpy(merged[0.0]), self.base)
+        base = squared_distances(self._placed(rows), anchors, squares, self.base)
+        total: Any = 0.0
+        for left, (width, coef) in zip(range(len(merged))[::-1], merged.items(), strict=True):
+            # The last width may overwrite the distances.
+            own = namespace(base).asarray(base, copy=True) if left else base
+            total = total + make_kernel(kernel).finish(own, width) @ coef
         return total
 
     @cached_property
-    def _placed_anchors(self) -> list[Any]:
-        """The anchors in each space, and their squared lengths, in float64 where the model is."""
-        found: list[Any] = []
-        for (_, kernel), space in zip(self.keys, self.spaces, strict=True):
-            if kernel == "linear":
-                found.append(None)
+    def _placed_anchors(self) -> list[tuple[Any, Any, dict[float, Any]]]:
+        """The anchors in each space, their squared lengths, and coefficients by width.
+
+        In float64, where the model is; the coefficients of members of the same width are added.
+        """
+        found: list[tuple[Any, Any, dict[float, Any]]] = []
+        for key, space in zip(self.keys, self.spaces, strict=True):
+            merged: dict[float, Any] = {}
+            for member in self.members:
+                if member.key == key:
+                    own = member.coef * (member.weight * member.slope)
+                    merged[member.width] = merged.get(member.width, 0.0) + own
+            if key[1] == "linear":
+                found.append((None, None, merged))
                 continue
             rows = self._placed(space.transform(self.anchors))
             squares = squared_lengths(rows)
             # Products need the transpose in CSR, which that of CSC is.
             kept = rows.tocsc() if sp.issparse(rows) and is_numpy(self.base) else rows
-            found.append((kept, squares))
+            found.append((kept, squares, merged))
         return found
 
     def __getstate__(self) -> dict[str, Any]:
@@ -177,10 +180,21 @@ class EnsembleModel:
 
     def added_by_trees(self, rows: Features, scores: np.ndarray) -> np.ndarray:
         """Return what trees add to log-odds, for rows less the center."""
+        out = np.zeros(scores.shape)
         if self.trees is None:
-            return np.zeros(scores.shape)
-        seen = seen_by_trees(rows, self.tree_columns, scores)
-        return self.trees.sums(seen, scores.shape[1])
+            return out
+        # They look at columns, and after these at the log-odds of outputs.
+        n_columns = len(self.tree_columns)
+        is_column = self.trees.used < n_columns
+        columns = self.tree_columns[self.trees.used[is_column]]
+        outputs = self.trees.used[~is_column] - n_columns
+        for start in range(0, len(out), BLOCK_ROWS):
+            block = slice(start, start + BLOCK_ROWS)
+            own = rows[block][:, columns]
+            own = own.toarray() if sp.issparse(own) else own
+            seen = np.hstack([own, scores[block][:, outputs]]).astype(np.float32)
+            out[block] = self.trees.sums(seen, scores.shape[1])
+        return out
 
 
 def centered(X: Features, center: np.ndarray | None) -> Features:

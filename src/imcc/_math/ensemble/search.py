@@ -598,6 +598,27 @@ class _Search:
         return 3.0 * self.labels.signs.shape[1] * (0.02 + 3e-5 * self.n)
 
 
+def best_average_precision(X: Features, labels: Labels) -> float:
+    """Return the average precision per row of held-out scores, with the best of a few kernels.
+
+    For choosing between features of the same rows, which should be few.
+    """
+    base = distances(X)
+    mean = make_kernel("rbf").mean_distance(base)
+    if mean <= 0:
+        return -np.inf  # all rows are the same
+    on = to_numpy(labels.signs) > 0
+    criterion = Criterion(on, "average_precision", False, labels.weight, None, labels.known)
+    values = []
+    for scale in (0.5, 1.0):
+        gram = Gram("rbf", scale * mean, X)
+        K = make_kernel("rbf").finish(base.copy(), gram.width)
+        for penalty in (0.01, 0.1, 1.0, 10.0):
+            held_out = fit_kernel(gram, labels.filled(), penalty, "float32", K).held_out
+            values.append(criterion(held_out))
+    return max(values)
+
+
 def climb(value: Callable[[int], float], start: int, count: int, most: int) -> int:
     """Return the place of the best of ordered settings, found by steps to better neighbours."""
     best, tried = start, {start}

@@ -43,6 +43,8 @@ _MIN_SUPPORT = 10
 # Folds of the held-out trees, and their number for many rows.
 _N_FOLDS, _FEW_FOLDS = 5, 2
 _WEIGHTS = np.linspace(0.0, 1.0, 11)
+#: Rows whose features are dense at a time.
+BLOCK_ROWS = 4096
 # Entries of rows, or of rows and trees, that are worked on at a time; they stay in the cache.
 _ENTRIES = 2**18
 # Where a leaf is: no value in single precision is greater.
@@ -55,8 +57,10 @@ class Trees:
 
     Attributes
     ----------
+    used : ndarray of int32, shape (n_used,)
+        The features that nodes look at, ascending.
     feature : ndarray of int32, shape (n_nodes,)
-        What each node looks at; 0 for leaves.
+        What each node looks at: a place in ``used``; 0 for leaves.
     threshold : ndarray of float64, shape (n_nodes,)
         Rows with a greater value go to the right; no row does in a leaf.
     left : ndarray of int32, shape (n_nodes,)
@@ -67,6 +71,7 @@ class Trees:
         The first node of each tree, and the output that it adds to.
     """
 
+    used: np.ndarray
     feature: np.ndarray
     threshold: np.ndarray
     left: np.ndarray
@@ -74,30 +79,28 @@ class Trees:
     root: np.ndarray
     output: np.ndarray
 
-    def sums(self, X: Features, n_outputs: int) -> np.ndarray:
+    def sums(self, seen: np.ndarray, n_outputs: int) -> np.ndarray:
         """Return the sums of the trees' values, (n_samples, n_outputs).
 
         Parameters
         ----------
-        X : ndarray or CSR matrix, shape (n_samples, n_features)
+        seen : ndarray of float32, shape (n_samples, n_used)
+            The used features of some rows.
         n_outputs : int
         """
-        out = np.zeros((X.shape[0], n_outputs))
+        out = np.zeros((len(seen), n_outputs))
         if not len(self.root):
             return out
-        used, feature = np.unique(self.feature, return_inverse=True)
-        feature = feature.astype(np.int32)
         belongs = self.output[:, None] == np.arange(n_outputs)
-        step = max(1, _ENTRIES // max(len(used), len(self.root)))
-        for start in range(0, X.shape[0], step):
-            block = X[start : start + step][:, used]
-            seen = block.toarray() if sp.issparse(block) else block
-            values = np.ravel(seen)
-            before = np.arange(seen.shape[0], dtype=np.int32)[:, None] * np.int32(len(used))
-            node = np.tile(self.root, (seen.shape[0], 1))
+        step = max(1, _ENTRIES // max(len(self.used), len(self.root)))
+        for start in range(0, len(seen), step):
+            values = np.ravel(seen[start : start + step])
+            n = len(values) // len(self.used)
+            before = np.arange(n, dtype=np.int32)[:, None] * np.int32(len(self.used))
+            node = np.tile(self.root, (n, 1))
             for _ in range(MAX_DEPTH):
                 # np.take is several times faster than an index.
-                at = np.take(feature, node) + before
+                at = np.take(self.feature, node) + before
                 right = np.take(values, at) > np.take(self.threshold, node)
                 node = np.take(self.left, node) + right
             out[start : start + step] = np.take(self.value, node) @ belongs
@@ -148,11 +151,20 @@ class Boosting:
         if self.groups is not None:
             splitter = GroupKFold(n_folds)
         for number, (train, test) in enumerate(splitter.split(part, groups=self.groups)):
-            part[test] = self.fit(train).sums(self.seen[test], part.shape[1])
+            part[test] = self.added(self.fit(train), test)
             if number == 0 and self._best_weight(part, test) == 0:
                 return np.zeros(self.start.shape), 0.0
             after_fold()
         return part, self._best_weight(part, np.arange(n))
+
+    def added(self, trees: Trees, rows: np.ndarray) -> np.ndarray:
+        """Return what trees add to the log-odds of some rows."""
+        parts = []
+        for start in range(0, len(rows), BLOCK_ROWS):
+            seen = self.seen[rows[start : start + BLOCK_ROWS]][:, trees.used]
+            seen = seen.toarray() if sp.issparse(seen) else seen
+            parts.append(trees.sums(seen, self.on.shape[1]))
+        return np.concatenate(parts)
 
     def fit(self, rows: np.ndarray) -> Trees:
         """Return the trees of some rows."""
@@ -192,7 +204,8 @@ class Boosting:
         kinds = (np.int32, np.float64, np.int32, np.float64)
         arrays = [np.array(x, dtype=kind) for x, kind in zip(columns, kinds, strict=True)]
         arrays += [np.array(x, dtype=np.int32) for x in (roots, outputs)]
-        return Trees(*arrays)
+        used, arrays[0] = np.unique(arrays[0], return_inverse=True)
+        return Trees(used, arrays[0].astype(np.int32), *arrays[1:])
 
     def _weights(self, rows: np.ndarray, j: int) -> np.ndarray:
         """Return the weights of rows for a label: 0 where it is unknown."""

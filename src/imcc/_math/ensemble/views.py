@@ -170,7 +170,10 @@ class Space:
 
     def transform(self, X: Features) -> Features:
         """Return rows in this space, in float32."""
-        rows = self.view.transform(X)
+        return self.coordinates(self.view.transform(X))
+
+    def coordinates(self, rows: Features) -> Features:
+        """Return rows of the view in this space, in float32."""
         if self.edges is None:
             return rows.astype(np.float32)
         lows, sizes = self.edges[:-1], np.diff(self.edges, axis=0)
@@ -201,17 +204,13 @@ def fit_space(view: View, kernel: str, X: Features) -> Space:
 
 def _sparse_steps(rows: sp.csr_matrix, sizes: np.ndarray) -> sp.csr_matrix:
     """Return the steps of sparse rows; negative values have negative coordinates."""
-    parts = []
-    for at, size in enumerate(sizes):
-        own = size[rows.indices]
-        share = np.divide(abs(rows.data) - at * own, own, out=np.zeros(len(own)), where=own > 0)
-        values = np.sign(rows.data) * np.clip(share, 0.0, 1.0) * np.sqrt(own)
-        kept = np.flatnonzero(values)
-        counts = np.concatenate([[0], np.cumsum(values != 0)])
-        parts.append(
-            sp.csr_matrix(
-                (values[kept].astype(np.float32), rows.indices[kept], counts[rows.indptr]),
-                shape=rows.shape,
-            )
-        )
-    return sp.csr_matrix(sp.hstack(parts, format="csr"))
+    n_steps, n_columns = sizes.shape
+    own, data = sizes[:, rows.indices].T, rows.data[:, None]
+    share = abs(data) - np.arange(n_steps) * own
+    share = np.divide(share, own, out=np.zeros(own.shape), where=own > 0)
+    values = np.sign(data) * np.clip(share, 0.0, 1.0) * np.sqrt(own)
+    columns = rows.indices[:, None] + n_columns * np.arange(n_steps, dtype=rows.indices.dtype)
+    kept = values != 0
+    starts = np.concatenate([[0], np.cumsum(kept)])[n_steps * rows.indptr]
+    parts = (values[kept].astype(np.float32), columns[kept], starts)
+    return sp.csr_matrix(parts, shape=(rows.shape[0], n_steps * n_columns))
