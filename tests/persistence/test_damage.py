@@ -498,14 +498,14 @@ def test_terms_in_columns_that_do_not_exist(table_model, tmp_path, column):
 def test_categories_in_columns_that_do_not_exist(table_model, tmp_path):
     """The encoder's columns follow from its categories alone, whatever else a file says."""
     file, table = table_model
-    expected = load_model(file).predict_proba(table)
+    expected = load_model(file).decision_function(table)
 
     def change(schema):
         (counts,) = attributes(schema, "_n_features_outs")
         counts["content"][0] = number_of(1)
 
     model = load_model(rewritten(file, tmp_path / "m", schema_change(change)))
-    np.testing.assert_array_equal(model.predict_proba(table), expected)
+    np.testing.assert_array_equal(model.decision_function(table), expected)
 
 
 @pytest.mark.parametrize("place", [10**9, -5, 625])
