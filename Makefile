@@ -64,7 +64,7 @@ OLDEST_TESTS := $(if $(filter true,$(QUICK)),-m "not slow and not data" tests/ma
 oldest:  ## the tests with the oldest core dependencies that pyproject.toml allows (QUICK=true: some)
 	python3 -m venv .venv-oldest
 	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check -e . pytest pytest-cov pytest-xdist hypothesis \
-	  'polars==1.0.*' 'pandas==2.2.*' 'numpy==1.26.*' 'scipy==1.14.*' 'scikit-learn==1.6.*' 'joblib==1.4.*' 'threadpoolctl==3.1.*'
+	  'polars==1.0.*' 'pandas==2.2.*' 'numpy==1.26.*' 'scipy==1.14.*' 'scikit-learn==1.6.*' 'joblib==1.4.*' 'threadpoolctl==3.1.*' 'lightgbm==4.6.*'
 	CI=false $(TEST_THREADS) .venv-oldest/bin/python -m pytest -n auto --dist worksteal $(OLDEST_TESTS)
 
 lint: $(READY)  ## ruff and mypy
