@@ -337,7 +337,7 @@ def test_fast_and_a_limit_on_the_time(imcc, folder, tmp_path):
     imcc(*start, "--fast", "--quiet")
     model = load_model(tmp_path / "m.skops")
     ensemble = innermost(model)
-    assert (ensemble.max_time, model.trees, ensemble.trees_) == (10.0, False, {})
+    assert (ensemble.max_time, model.trees, ensemble.n_trees_) == (10.0, False, 0)
     imcc(*start, "--max-time", "0.01", "--quiet")
     model = load_model(tmp_path / "m.skops")
     assert innermost(model).max_time == 0.01
