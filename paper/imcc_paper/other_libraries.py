@@ -45,7 +45,7 @@ COLUMNS = (
 )  # fmt: skip
 # Name in the file, title on the page, number format, and whether larger is better.
 SHOWN = (
-    ("average_precision", "Average precision (larger is better)", "{:.3f}", True),
+    ("average_precision", "Average precision per row (larger is better)", "{:.3f}", True),
     ("hamming_loss", "Hamming loss (smaller is better)", "{:.3f}", False),
     ("macro_f1", "Macro F1 (larger is better)", "{:.3f}", True),
     ("fit_seconds", "CPU seconds of `fit`, one thread", "{:.1f}", None),
