@@ -587,6 +587,7 @@ def test_whole_boosted_trees_load(corrected, tmp_path):
         ("root", lambda old: old[1:]),
         ("output", lambda old: old - 9),
         ("used", lambda old: old[1:]),
+        ("used", lambda old: old[::-1].copy()),
         ("tree_columns", lambda old: np.array([-1, 0])),
         ("tree_columns", lambda old: np.array(["x"])),
     ],

@@ -183,6 +183,7 @@ def _check_boosted(found: Any, path: str) -> None:
                 and len(root) == len(output)
                 and all((array >= 0).all() for array in (feature, left, root, output, used))
                 and (feature < len(used)).all()
+                and (np.diff(used) > 0).all()  # columns come before log-odds
                 and all((array < n_nodes).all() for array in (left, root))
             )
     elif short == "EnsembleModel":

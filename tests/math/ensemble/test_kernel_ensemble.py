@@ -14,6 +14,7 @@ from sklearn.model_selection import KFold, cross_val_predict
 
 from imcc import KernelEnsembleClassifier
 from imcc._math.ensemble import search
+from imcc._math.ensemble.linear import held_out_linear
 from imcc._math.ensemble.model import centered
 from imcc._utils.validation import draw_seed
 from imcc.metrics import evaluate
@@ -365,6 +366,22 @@ def test_base_rates_are_those_of_known_rows(data):
     Y[:100, 1] = np.nan
     p = small().fit(X, Y).predict_proba(X)
     np.testing.assert_allclose(p[:, 1], 0.5 / 21)
+
+
+@pytest.mark.parametrize(("n", "n_groups"), [(4, None), (60, 4)])
+def test_linear_members_of_few_rows_or_groups(n, n_groups):
+    """There are fewer folds than usual; these words make linear models join."""
+    rng = np.random.RandomState(0)
+    Y = rng.rand(n, 3) < 0.4
+    X = (rng.rand(n, 400) < 0.02).astype(float)
+    for j in range(3):
+        often, rarely = rng.rand(n, 12) < 0.35, rng.rand(n, 12) < 0.03
+        X[:, 12 * j : 12 * j + 12] = np.where(Y[:, [j]], often, rarely)
+    groups = None if n_groups is None else np.arange(n) % n_groups
+    held_out = held_out_linear(sp.csr_matrix(X), Y, None, None, groups, 1.0, 5, 0)
+    assert np.isfinite(held_out).all()
+    clf = KernelEnsembleClassifier(random_state=0).fit(sp.csr_matrix(X), Y, groups=groups)
+    assert np.isfinite(clf.decision_function(sp.csr_matrix(X))).all()
 
 
 def test_unknown_labels_can_be_replaced_by_means():

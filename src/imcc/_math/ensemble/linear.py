@@ -56,7 +56,11 @@ def held_out_linear(
     n_folds: int,
     seed: int,
 ) -> np.ndarray:
-    """Return the log-odds of each row by models of the other folds."""
+    """Return the log-odds of each row by models of the other folds.
+
+    There are fewer folds if there are fewer rows, or groups.
+    """
+    n_folds = min(n_folds, len(on) if groups is None else len(np.unique(groups)))
     splitter: KFold | GroupKFold = KFold(n_folds, shuffle=True, random_state=seed)
     if groups is not None:
         splitter = GroupKFold(n_folds)
