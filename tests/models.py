@@ -31,7 +31,6 @@ MODELS = {
     "random landmarks": IMCCClassifier(
         **IMCC, approximation="nystroem", n_components=9, landmarks="random"
     ),
-    "fourier": IMCCClassifier(**IMCC, approximation="fourier", n_components=16),
     "search": IMCCClassifierCV(**GRID, random_state=0),
     "calibrated search": IMCCClassifierCV(**GRID, calibrate=True, random_state=0),
     "pipeline": make_pipeline(StandardScaler(with_mean=False), IMCCClassifier(**IMCC)),

@@ -21,7 +21,6 @@ MODELS = [
     {"solver": "spectral"},
     {"approximation": "nystroem", "n_components": 10},
     {"approximation": "nystroem", "n_components": 10, "landmarks": "random"},
-    {"approximation": "fourier", "n_components": 10},
 ]
 IDS = [" ".join(map(str, model.values())) or "rbf" for model in MODELS]
 
@@ -173,7 +172,7 @@ def test_a_singular_matrix_of_a_stream_is_an_error_that_says_what_to_do():
     rows, labels = with_extreme_row()
     model = IMCCClassifier(2, kernel="linear", random_state=0)
     with pytest.raises(ValueError, match=r"singular.*values of X.*scale the features"):
-        model.partial_fit(rows.to_numpy(), labels)
+        model.fit([(rows.to_numpy(), labels)])
 
 
 @pytest.mark.parametrize("library", BACKENDS)
@@ -231,24 +230,9 @@ def test_they_are_constant_on_devices(model, library):
 
 
 @pytest.mark.parametrize("model", MODELS[2:3] + MODELS[4:], ids=IDS[2:3] + IDS[4:])
-def test_they_are_constant_from_streams_and_partial_fit(model):
+def test_they_are_constant_from_streams(model):
     chunks = [(X[:15], CONSTANT[:15]), (X[15:30], CONSTANT[15:30]), (X[30:], CONSTANT[30:])]
     clf = IMCCClassifier(4, random_state=0, lloyd_passes=1, **model).fit(chunks)
-    assert_exactly_constant(clf, X)
-    clf = IMCCClassifier(4, random_state=0, **model)
-    for chunk in chunks:
-        clf.partial_fit(*chunk)
-        assert_exactly_constant(clf, X)
-    # A label is constant until it is not.
-    clf.partial_fit(X[:5], 1 - CONSTANT[:5])
-    assert np.ptp(clf.decision_function(X)[:, 1]) > 0
-
-
-@pytest.mark.parametrize("model", MODELS[2:3] + MODELS[4:], ids=IDS[2:3] + IDS[4:])
-def test_they_are_constant_on_dask(model):
-    da = pytest.importorskip("dask.array")
-    rows, labels = da.from_array(X, chunks=(15, -1)), da.from_array(CONSTANT, chunks=(15, -1))
-    clf = IMCCClassifier(4, random_state=0, **model).fit(rows, labels)
     assert_exactly_constant(clf, X)
 
 

@@ -23,7 +23,6 @@ MODELS = {
     "cosine": {"kernel": "polynomial", "kernel_params": {"degree": 2}},
     "linear": {"kernel": "linear"},
     "nystroem": {"approximation": "nystroem", "landmarks": PROTOTYPES},
-    "fourier": {"approximation": "fourier", "n_components": 7, "random_state": 0},
 }
 
 
@@ -133,38 +132,10 @@ def test_width_rule_of_whole_weights_is_that_of_repeated_rows(weights):
     assert kernel.mean_distance(kernel.base(X), small) == pytest.approx(mean, rel=1e-12)
 
 
-@pytest.mark.parametrize("name", ["linear", "nystroem", "fourier"])
-def test_partial_fit_with_weights_is_one_weighted_fit(small_problem, name):
-    X, Y, X_new, _ = small_problem
-    X, X_new = X[:, :3], X_new[:, :3]
-    weights = np.random.RandomState(2).uniform(0.1, 3, size=len(X))
-    weights[[0, 5, 40]] = 0
-    at_once = model(name).fit(X, Y, sample_weight=weights)
-    by_parts = model(name)
-    for part in (slice(0, 30), slice(30, 45), slice(45, None)):
-        by_parts.partial_fit(X[part], Y[part], sample_weight=weights[part])
-    np.testing.assert_allclose(
-        by_parts.decision_function(X_new), at_once.decision_function(X_new), atol=1e-8
-    )
-    np.testing.assert_allclose(by_parts.cluster_sizes_, at_once.cluster_sizes_, rtol=1e-12)
-
-
-def test_partial_fit_sees_labels_that_do_not_vary_in_spite_of_weights(small_problem):
-    X, Y, X_new, _ = small_problem
-    Y = Y.copy()
-    Y[:, 1], Y[:, 2] = 1, 0
-    weights = np.random.RandomState(3).uniform(0.01, 1, size=len(X))
-    clf = IMCCClassifier(4, kernel="linear", random_state=0)
-    for part in (slice(0, 31), slice(31, None)):
-        clf.partial_fit(X[part], Y[part], sample_weight=weights[part])
-    scores = clf.decision_function(X_new)
-    np.testing.assert_array_equal(scores[:, 1:3], np.tile([1.0, -1.0], (len(X_new), 1)))
-
-
-def test_streams_say_where_weights_go(small_problem):
+def test_streams_have_no_weights(small_problem):
     X, Y, *_ = small_problem
     clf = IMCCClassifier(4, kernel="linear")
-    with pytest.raises(ValueError, match=r"sample_weight .*partial_fit"):
+    with pytest.raises(ValueError, match=r"sample_weight .*stream"):
         clf.fit([(X, Y)], sample_weight=np.ones(len(X)))
 
 
@@ -226,8 +197,6 @@ def test_bad_weights_are_named(weights, message):
     X, Y = np.random.RandomState(0).rand(60, 2), np.eye(2, dtype=int)[np.arange(60) % 2]
     with pytest.raises(ValueError, match=f"sample_weight.*{message}"):
         IMCCClassifier(3).fit(X, Y, sample_weight=weights)
-    with pytest.raises(ValueError, match=f"sample_weight.*{message}"):
-        IMCCClassifier(3, kernel="linear").partial_fit(X, Y, sample_weight=weights)
 
 
 def test_a_class_of_rows_without_weight_is_not_there():

@@ -38,13 +38,8 @@ WEIGHTS = {
 @pytest.mark.parametrize(
     "estimator",
     [
-        IMCCClassifier(n_clusters=4, random_state=0),
         IMCCClassifier(random_state=0),
-        IMCCClassifier(n_clusters=4, kernel="linear", random_state=0),
-        IMCCClassifier(n_clusters=(2, 3), solver="spectral", random_state=0),
         IMCCClassifier(n_clusters=4, approximation="nystroem", n_components=20, random_state=0),
-        IMCCClassifier(n_clusters=4, approximation="fourier", n_components=20, random_state=0),
-        IMCCClassifierCV(**SMALL, approximation="nystroem", n_components=20, random_state=0),
         IMCCClassifierCV(**SMALL, calibrate=True, random_state=0),
     ],
     ids=str,

@@ -47,12 +47,10 @@ def test_sparse_rows_and_small_sets():
     np.testing.assert_array_equal(a.merge(b, 7).rows.toarray(), drawn.toarray())
 
 
-def test_what_has_a_chance_is_enough():
-    """Parts that leave out rows without a chance give the same sample, and are small."""
+def test_the_sample_of_many_parts():
     X = np.arange(20_000.0)[:, np.newaxis]
     starts = range(0, 20_000, 500)
-    parts = [Sample.of_rows(X[a : a + 500], a, 50, 1).likely(50, 20_000) for a in starts]
-    assert sum(len(part.keys) for part in parts) < 300
+    parts = [Sample.of_rows(X[a : a + 500], a, 50, 1) for a in starts]
     merged = parts[0]
     for part in parts[1:]:
         merged = merged.merge(part, 50)

@@ -171,7 +171,8 @@ def lower_product(L: Any, B: Any, transposed: bool = False) -> Any:
 def squared_columns(L: Any) -> Any:
     """Return the sum of squares of each column of a lower triangular matrix, in float64."""
     xp, parts = namespace(L), []
-    n, step = L.shape[0], get_config().device_columns
+    # Small blocks on the host: those on the diagonal are copied.
+    n, step = L.shape[0], 256 if is_numpy(L) else get_config().device_columns
     for start in range(0, n, step):
         block = slice(start, min(start + step, n))
         own, below = xp.tril(L[block, block]), L[block.stop :, block]

@@ -305,7 +305,8 @@ def _inner_products(X: Features, Y: Features) -> Array:
     for block in row_blocks(*out.shape):
         # A product with itself is symmetric: blocks on and above the diagonal are enough.
         start = block.start if X is Y else 0
-        product = X[block] @ (right[:, start:] if start else right)
+        rows = X if block == slice(0, X.shape[0]) else X[block]
+        product = rows @ (right[:, start:] if start else right)
         out[block, start:] = product.toarray() if sp.issparse(product) else product
         if start:
             out[block, :start] = out[:start, block].T

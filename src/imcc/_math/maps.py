@@ -1,20 +1,17 @@
 r"""Feature maps psi, which reduce all models to a linear model.
 
-===========  ===============================================================  ==============
+===========  ===============================================================  ==========
 map          psi(x)                                                           for
-===========  ===============================================================  ==============
+===========  ===============================================================  ==========
 IdentityMap  ``x`` minus the mean of the training rows                        linear
 KernelMap    ``diag(lam)^(-1/2) Q^T k(X, x)``, ``K = Q diag(lam) Q^T``        any kernel
 NystroemMap  ``diag(lam)^(-1/2) Q^T k(L, x)``, ``k(L, L) = Q diag(lam) Q^T``  any kernel
-FourierMap   ``sqrt(2/m) [cos(x Omega), sin(x Omega)]``                       rbf, laplacian
-===========  ===============================================================  ==============
+===========  ===============================================================  ==========
 
 The kernel map is the restriction W = phi(X)^T A of the paper to the span of the training rows: a
 linear model W on psi has the scores of A = Q diag(lam)^(-1/2) W on k(X, x).  It is applied to
 kernel values.  The Nyström map [1]_ is the kernel map of m landmarks L instead of all rows; with
-all rows as landmarks, it is exact.  The columns of Omega are drawn from the Fourier transform of
-the kernel [2]_: normal for the rbf kernel, Cauchy for the laplacian kernel, with the scale
-1 / width.
+all rows as landmarks, it is exact.
 
 A fit only needs sums over the rows (:mod:`imcc._math.statistics`) and the interface
 :class:`FeatureMap`.  An approximation is fitted on a sample of the rows.
@@ -23,12 +20,10 @@ References
 ----------
 .. [1] C. K. I. Williams, M. Seeger. "Using the Nyström method to speed up kernel machines."
    NIPS 2000.
-.. [2] A. Rahimi, B. Recht. "Random features for large-scale kernel machines." NIPS 2007.
 """
 
 from __future__ import annotations
 
-import math
 import warnings
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -42,32 +37,24 @@ from imcc._array.array import (
     astype,
     divided,
     mean_of_rows,
-    moved_record,
     namespace,
     to_numpy,
     transposed,
 )
 from imcc._array.device import block_entries
 from imcc._array.linalg import eigh
-from imcc._math.kernels import (
-    Kernel,
-    LaplacianKernel,
-    RBFKernel,
-    WidthKernel,
-    final_width,
-    row_blocks,
-)
+from imcc._math.kernels import Kernel, WidthKernel, final_width, row_blocks
 from imcc._math.landmarks import k_means_centers
-from imcc._math.models import FourierModel, KernelModel, LinearModel, Model
+from imcc._math.models import KernelModel, LinearModel, Model
 from imcc._math.sampling import sample_rows, sample_weighted
 from imcc._math.statistics import Statistics
 from imcc._utils.config import get_config
 from imcc._utils.validation import Features, check_choice, check_count
 
-APPROXIMATIONS = ("nystroem", "fourier")
+APPROXIMATIONS = ("nystroem",)
 LANDMARKS = ("kmeans", "random")
 # Average precision is within 0.005 of that of the exact model (docs/scale.md).
-DEFAULT_N_COMPONENTS = {"nystroem": 1000, "fourier": 4000}
+DEFAULT_N_COMPONENTS = 1000
 # A kernel is indefinite if it has eigenvalues below -INDEFINITE times the largest one.
 INDEFINITE = 1e-8
 
@@ -298,65 +285,11 @@ class NystroemMap:
 
 
 @dataclass(frozen=True)
-class FourierMap:
-    """Random Fourier features.
-
-    Attributes
-    ----------
-    frequencies : array of shape (n_features, ceil(m / 2))
-        Omega.
-    width : float
-    n_components : int
-        m, the number of features; for an odd number, the last sine is omitted.
-    """
-
-    frequencies: Array
-    width: float
-    n_components: int
-
-    @classmethod
-    def fit(
-        cls, kernel: Kernel, width: float, n_features: int, n_components: int, seed: int
-    ) -> FourierMap:
-        """Draw the frequencies, on the host."""
-        shape = (n_features, -(-n_components // 2))
-        random = np.random.RandomState([seed, 1])
-        normal = isinstance(kernel, RBFKernel)
-        drawn = random.standard_normal(shape) if normal else random.standard_cauchy(shape)
-        return cls(drawn / width, width, n_components)
-
-    def transform(self, X: Features) -> Array:
-        """Map rows to features, in the precision of the rows."""
-        xp = namespace(self.frequencies)
-        angles = X @ xp.astype(self.frequencies, X.dtype, copy=False)
-        sines = xp.sin(angles[:, : self.n_components // 2])
-        waves = xp.concat([xp.cos(angles), sines], axis=1)
-        return waves * math.sqrt(2 / self.n_components)
-
-    def entries_per_row(self, X: Features) -> int:
-        """Return the number of features."""
-        return self.n_components
-
-    def to_sum(self, X: Features) -> Array:
-        """Map rows to the values that are summed: the features, in float64."""
-        return self.transform(_double(X))
-
-    def of_sums(self, sums: Statistics) -> Statistics:
-        """Return the sums over the features, which they are."""
-        return sums
-
-    def model(self, weights: Array, intercept: Array) -> FourierModel:
-        """Make a model of weights on the features."""
-        return FourierModel(self, transposed(weights), intercept)
-
-
-@dataclass(frozen=True)
 class Approximation:
-    """An approximation of a kernel, before it is fitted.
+    """The Nyström approximation of a kernel, before it is fitted.
 
     Attributes
     ----------
-    kind : {"nystroem", "fourier"}
     kernel : Kernel
     width : "mean_distance" or float
     n_components : int
@@ -364,17 +297,10 @@ class Approximation:
     landmarks : {"kmeans", "random"} or ndarray of shape (m, n_features)
     """
 
-    kind: str
     kernel: Kernel
     width: Any
     n_components: int
     landmarks: Any
-
-    @property
-    def needs_sample(self) -> bool:
-        """Whether the map depends on the rows."""
-        by_rule = self.kernel.has_width and isinstance(self.width, str)
-        return by_rule or (self.kind == "nystroem" and isinstance(self.landmarks, str))
 
     @property
     def sample_size(self) -> int:
@@ -411,7 +337,7 @@ class Approximation:
         seed: int,
         landmarks: Features | None = None,
         weights: Array | None = None,
-    ) -> NystroemMap | FourierMap:
+    ) -> NystroemMap:
         """Fit the map on a sample of rows.
 
         Parameters
@@ -427,11 +353,6 @@ class Approximation:
             Weights of the sample's rows, for the width.
         """
         width = mean_distance_width(self.kernel, sample, self.width, width_scale, seed, weights)
-        if self.kind == "fourier":
-            assert width is not None
-            n_features = sample.shape[1]
-            waves = FourierMap.fit(self.kernel, width, n_features, self.n_components, seed)
-            return moved_record(waves, sample)
         if landmarks is None:
             landmarks = self.choose_landmarks(sample, seed)
         return NystroemMap.fit(self.kernel, width, self.kernel.origin(sample), landmarks)
@@ -479,11 +400,6 @@ def check_approximation(
             "kernel='linear' needs no approximation, because its cost is linear in the number of "
             "rows; use approximation=None"
         )
-    if approximation == "fourier" and not isinstance(kernel, (RBFKernel, LaplacianKernel)):
-        raise ValueError(
-            "approximation='fourier' supports the kernels 'rbf' and 'laplacian' only; use "
-            "approximation='nystroem', which supports all"
-        )
     if not by_name:
         landmarks = np.asarray(to_numpy(landmarks))
         if landmarks.ndim != 2 or not len(landmarks) or landmarks.dtype.kind not in "iuf":
@@ -500,8 +416,8 @@ def check_approximation(
                 "n_components=None"
             )
         n_components = len(landmarks)
-    count = DEFAULT_N_COMPONENTS[approximation] if n_components is None else n_components
-    return Approximation(approximation, kernel, width, int(count), landmarks)
+    count = DEFAULT_N_COMPONENTS if n_components is None else n_components
+    return Approximation(kernel, width, int(count), landmarks)
 
 
 def _double(X: Features) -> Features:

@@ -6,7 +6,7 @@ They are made by :mod:`imcc._math.fitting`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from imcc._array.array import Array, is_numpy, namespace
 from imcc._array.device import block_entries
@@ -117,58 +117,7 @@ class KernelModel:
         return out
 
 
-class RowMap(Protocol):
-    """Interface of feature maps for scores."""
-
-    @property
-    def width(self) -> float:
-        """The kernel's width."""
-
-    def transform(self, X: Features) -> Array:
-        """Map rows to features, in the precision of the rows."""
-
-
-@dataclass(frozen=True)
-class FourierModel:
-    """Scores psi(x) W + b for random Fourier features psi.
-
-    Attributes
-    ----------
-    feature_map : imcc._math.maps.FourierMap
-    coef : array of shape (q, n_components)
-        W^T.
-    intercept : array of shape (q,)
-    """
-
-    feature_map: RowMap
-    coef: Array
-    intercept: Array
-
-    @property
-    def width(self) -> float:
-        """The kernel's width."""
-        return self.feature_map.width
-
-    @property
-    def coefficients(self) -> dict[str, Array]:
-        """The coefficients, by the names they have as attributes of an estimator."""
-        return {"coef_": self.coef}
-
-    def scores(self, X: Features) -> Array:
-        """Return the scores of rows, (n_samples, q), in the precision of the rows."""
-        xp = namespace(self.coef)
-        dtype = _computing_dtype(self.coef, X.dtype)
-        coef = xp.astype(self.coef.T, dtype, copy=False)
-        out = xp.tile(xp.astype(self.intercept, X.dtype), (X.shape[0], 1))
-        entries = block_entries(self.coef) or get_config().score_entries
-        for block in row_blocks(X.shape[0], coef.shape[0], entries):
-            rows = xp.astype(X[block, :], dtype, copy=False)
-            out[block, :] += self.feature_map.transform(rows) @ coef
-            report_progress(block.stop, X.shape[0])
-        return out
-
-
-Model = LinearModel | KernelModel | FourierModel
+Model = LinearModel | KernelModel
 
 
 def _computing_dtype(like: Array, given: Any) -> Any:

@@ -2,7 +2,7 @@
 
 Each row index has a random key, and the sample consists of the rows with the smallest keys.  A part
 only needs the index of its first row, samples of parts are merged by keeping the smallest keys, and
-a single machine, a stream and a Dask cluster draw the same rows.
+an array and a stream of its rows give the same sample.
 """
 
 from __future__ import annotations
@@ -78,17 +78,6 @@ class Sample:
         if len(self.keys) <= size:
             return self
         kept = _smallest(self.keys, size)
-        return Sample(take_rows(self.rows, kept), self.numbers[kept], self.keys[kept])
-
-    def likely(self, size: int, n_samples: int) -> Sample:
-        """Keep the rows that can be among the ``size`` smallest keys of ``n_samples`` rows.
-
-        The bound is ten standard deviations above the expected one, and the same for all parts.
-        """
-        share = (size + 10 * np.sqrt(size) + 50) / n_samples
-        if share >= 1:
-            return self
-        kept = np.flatnonzero(self.keys < np.uint64(share * 2.0**64))
         return Sample(take_rows(self.rows, kept), self.numbers[kept], self.keys[kept])
 
 

@@ -60,8 +60,6 @@ class Config:
         Number of columns that a device factorises at a time; large enough for fast products.
     chunks_ahead : int
         Number of chunks of a stream that are sent to a device before the host waits for it.
-    dask_merge : int
-        Number of parts that are merged in one task of Dask.
     pair_entries : int
         Number of comparisons of labels in memory for the metrics, which about fit into the cache.
     draw_entries : int
@@ -96,7 +94,6 @@ class Config:
     device_memory: float | None = None
     device_columns: int = 2048
     chunks_ahead: int = 2
-    dask_merge: int = 8
     pair_entries: int = 2**19
     draw_entries: int = 2**20
     gram_bytes: int = 2**30

@@ -32,6 +32,7 @@ from imcc._array.array import (
     take_rows,
     to_numpy,
 )
+from imcc._array.device import require_memory
 from imcc._utils.errors import InvalidArgumentError
 
 Features = Any  # ndarray, CSR matrix/array, or an array of another library
@@ -73,6 +74,12 @@ def check_features(estimator: BaseEstimator, X: Features, *, reset: bool) -> Fea
     converted to NumPy.  Duplicate entries of a sparse matrix are summed in a copy.  Values whose
     squares overflow raise an error that names the column.
     """
+    if type(X).__module__.partition(".")[0] == "dask":
+        raise InvalidArgumentError(
+            "X",
+            "is a Dask collection, which would be loaded into memory as a whole: pass X.compute(), "
+            "or fit IMCCClassifier with an approximation on a stream of its parts",
+        )
     if is_numpy(X):
         try:
             X = validate_data(
@@ -287,7 +294,13 @@ def _as_table(labels: Any, name: str, unknown: bool = False) -> np.ndarray:
     """
     labels = to_numpy(labels)
     if sp.issparse(labels):
-        return labels.toarray()
+        # Dense labels take a byte each, and eight more when they are encoded.
+        n_bytes = 9.0 * labels.shape[0] * labels.shape[-1]
+        require_memory(n_bytes, np.empty(0), f"a dense {name}", "use fewer rows or labels")
+        rows = labels.tocsr()
+        with np.errstate(invalid="ignore"):
+            small = rows.astype(np.int8)
+        return (small if np.array_equal(small.data, rows.data) else rows).toarray()
     try:
         values = np.asarray(labels)
     except ValueError as error:

@@ -1,9 +1,8 @@
-"""Base classes of the classifiers: predictions from scores, on the host, a device or Dask."""
+"""Base classes of the classifiers: predictions from scores, on the host or a device."""
 
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -13,9 +12,8 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from imcc._array.array import asarray, namespace, to_numpy
+from imcc._math.kernels import row_blocks
 from imcc._math.logistic import sigmoid
-from imcc._math.stream.dask import predict_lazily
-from imcc._math.stream.sources import is_dask
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.optional import require
 from imcc._utils.validation import (
@@ -39,7 +37,7 @@ def restore_on_failure(method: Method) -> Method:
     """Decorate a training method to restore the estimator's attributes if it raises.
 
     This includes the attributes that validation sets (``n_features_in_``, ``feature_names_in_``).
-    ``fit`` and ``partial_fit`` of subclasses of :class:`FitScoreMixin` are decorated automatically.
+    ``fit`` of subclasses of :class:`FitScoreMixin` is decorated automatically.
     """
     if getattr(method, "_restores_on_failure", False):
         return method
@@ -63,7 +61,7 @@ class FitScoreMixin(ClassifierMixin):
 
     The signature is ``fit(X, y, *, sample_weight=None, groups=None)``: weights and groups have the
     same shape, so that they are only accepted by name.  A classifier that does not hold out rows
-    refuses groups.  If ``fit`` or ``partial_fit`` fails, the estimator remains unchanged.
+    refuses groups.  If ``fit`` fails, the estimator remains unchanged.
     """
 
     #: Whether ``fit`` holds out rows, and uses ``groups`` for that.
@@ -71,11 +69,8 @@ class FitScoreMixin(ClassifierMixin):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        for name in ("fit", "partial_fit"):
-            method = cls.__dict__.get(name)
-            # Descriptors (available_if) are decorated where they are defined.
-            if inspect.isfunction(method):
-                setattr(cls, name, restore_on_failure(method))
+        if "fit" in cls.__dict__:
+            cls.fit = restore_on_failure(cls.__dict__["fit"])
 
     def _refuse_groups(self, groups: Any) -> None:
         """Raise an error for groups that ``fit`` would not use."""
@@ -115,6 +110,7 @@ class FitScoreMixin(ClassifierMixin):
         return float(accuracy_score(truth, predicted, sample_weight=weights))
 
     # Defined by subclasses.
+    fit: Callable[..., Any]
     predict: Callable[..., np.ndarray]
     label_names_: Any
 
@@ -131,7 +127,7 @@ class ScoringClassifierMixin(FitScoreMixin):
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
-            Rows to score.  For a Dask collection, the result is a lazy Dask array.
+            Rows to score.
 
         Returns
         -------
@@ -141,8 +137,6 @@ class ScoringClassifierMixin(FitScoreMixin):
             classes.  For torch and CuPy input, an array of that library on the same device.
         """
         check_is_fitted(self)
-        if is_dask(X):
-            return predict_lazily(self, "decision_function", X)
         scores = self._scores(X)
         return scores[:, 0] if self.target_kind_ == "binary" else scores
 
@@ -152,7 +146,7 @@ class ScoringClassifierMixin(FitScoreMixin):
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
-            Rows to predict.  For a Dask collection, the result is a lazy Dask array.
+            Rows to predict.
         thresholds : float or array-like of shape (n_labels,), default=None
             Predict labels whose probability is at least the threshold: one number for all labels,
             or one per label.  For a classifier without ``predict_proba``, thresholds are compared
@@ -176,8 +170,6 @@ class ScoringClassifierMixin(FitScoreMixin):
         check_is_fitted(self)
         if as_frame:
             return self._in_frame(self.predict(X, thresholds), X)
-        if is_dask(X):
-            return predict_lazily(self, "predict", X, thresholds=thresholds)
         if self.target_kind_ == "multiclass":
             if thresholds is not None:
                 raise InvalidArgumentError(
@@ -256,7 +248,7 @@ class LogOddsClassifierMixin(ScoringClassifierMixin):
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
-            Rows to predict.  For a Dask collection, the result is a lazy Dask array.
+            Rows to predict.
         as_frame : bool, default=False
             Whether to return a pandas data frame with the names of the labels (or classes) and the
             index of ``X``.
@@ -272,8 +264,6 @@ class LogOddsClassifierMixin(ScoringClassifierMixin):
         check_is_fitted(self)
         if as_frame:
             return self._in_frame(self.predict_proba(X), X)
-        if is_dask(X):
-            return predict_lazily(self, "predict_proba", X)
         chances = sigmoid(self._scores(X))
         xp = namespace(chances)
         if self.target_kind_ == "multilabel":
@@ -294,7 +284,10 @@ class LogOddsClassifierMixin(ScoringClassifierMixin):
         if keep and log_odds.size <= _MOST_KEPT:
             labels = (target.signs > 0).astype(np.int8)
             labels = labels if target.known is None else np.where(target.known, labels, np.int8(-1))
-            self.held_out_proba_ = spread(sigmoid(log_odds).astype(np.float32), self._used)
+            chances = np.empty(log_odds.shape, dtype=np.float32)
+            for block in row_blocks(*log_odds.shape):
+                chances[block] = sigmoid(log_odds[block])
+            self.held_out_proba_ = spread(chances, self._used)
             self.held_out_labels_ = spread(labels, self._used)
 
 
@@ -347,8 +340,6 @@ def labelled_frame(values: Any, names: Any, X: Any) -> Any:
     X : array-like or data frame
         The rows; those of a data frame have an index.
     """
-    if is_dask(X):
-        raise InvalidArgumentError("as_frame", "is not possible for Dask collections")
     pandas = require("pandas", "as_frame=True")
     index, values = getattr(X, "index", None), to_numpy(values)
     if values.ndim == 1:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sklearn.base import BaseEstimator
-from sklearn.utils.metaestimators import available_if
 
 from imcc._array.array import Array, asarray, moved_record, namespace
 from imcc._array.device import explained_memory_errors, on_device
@@ -15,7 +14,8 @@ from imcc._math.fitting import FitSettings, FittedModel, fit_arrays
 from imcc._math.kernels import check_kernel
 from imcc._math.maps import check_approximation
 from imcc._math.models import SOLVERS, KernelModel, Setting
-from imcc._math.stream.fitting import StreamState, add_rows, find_source, fit_stream
+from imcc._math.stream.fitting import fit_stream
+from imcc._math.stream.sources import find_source
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.validation import (
     Features,
@@ -24,20 +24,10 @@ from imcc._utils.validation import (
     check_features,
     check_finite_result,
     check_number,
-    check_sample_weight,
     check_weighted,
     draw_seed,
 )
-from imcc.estimators.base import ScoringClassifierMixin, restore_on_failure
-
-
-def _has_features(self: Any) -> bool:
-    if self.approximation is None and self.kernel != "linear":
-        raise AttributeError(
-            "partial_fit needs a model whose size does not depend on the number of rows: set "
-            "approximation='nystroem' or 'fourier', or kernel='linear'"
-        )
-    return True
+from imcc.estimators.base import ScoringClassifierMixin
 
 
 class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
@@ -78,16 +68,14 @@ class IMCCClassifier(ScoringClassifierMixin, BaseEstimator):
         rows in the kernel's own metric (the rule of the paper), or a positive number.
     width_scale : float, default=1.0
         Factor by which the width is multiplied.
-    approximation : {"nystroem", "fourier"} or None, default=None
+    approximation : {"nystroem"} or None, default=None
         Approximation of the kernel.  None uses the exact kernel: the time of ``fit`` is cubic in
         the number of rows, and the model stores all rows.  "nystroem" uses the kernel with
-        ``n_components`` landmarks as features, "fourier" uses random Fourier features (rbf and
-        laplacian only): the time of ``fit`` is linear in the number of rows, and the size of the
-        model does not depend on it.
+        ``n_components`` landmarks as features: the time of ``fit`` is linear in the number of rows,
+        and the size of the model does not depend on it.
     n_components : int or None, default=None
-        Number of features of the approximation.  None means 1000 for Nyström (or the number of
-        landmarks, if they are given) and 4000 for Fourier.  Nyström with all rows as landmarks is
-        the exact model.
+        Number of landmarks.  None means 1000, or the number of landmarks if they are given.  With
+        all rows as landmarks, the model is the exact one.
     landmarks : {"kmeans", "random"} or array of shape (n_components, n_features), default="kmeans"
         Landmarks of the Nyström approximation: k-means centres of a sample of the rows, randomly
         chosen rows, or the given points.
@@ -112,8 +100,7 @@ default=None
         device for torch and CuPy arrays.  The output is of the same library and on the same device
         as the input.  On a device, k-means is implemented in this library and finds other clusters
         than scikit-learn on the CPU; with ``clusterer=KMeans(n_init=1)`` they are the same.  Chunks
-        of a stream are moved to the device one at a time, with the same result.  Not supported for
-        ``fit`` on Dask collections.
+        of a stream are moved to the device one at a time, with the same result.
 
     Attributes
     ----------
@@ -125,9 +112,8 @@ default=None
         Number of rows per cluster; with ``sample_weight``, the sum of their weights.
     assignment_ : ndarray of shape (n_samples,) or (n_samples, n_clusterings)
         Cluster of each training row.  Not available with an approximation or from a stream.
-    coef_ : ndarray of shape (n_labels, n_features) or (n_labels, n_components)
-        Coefficients of the features (``kernel="linear"``) or of the Fourier features
-        (``approximation="fourier"``).
+    coef_ : ndarray of shape (n_labels, n_features)
+        Coefficients of the features, with ``kernel="linear"``.
     dual_coef_ : ndarray of shape (n_samples, n_labels) or (n_components, n_labels)
         Coefficients of the training rows, or of the landmarks, for other kernels.
     landmarks_ : ndarray or CSR matrix of shape (n_components, n_features)
@@ -239,10 +225,10 @@ default=None
         ----------
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features), or a stream
             Training rows.  With an approximation or the linear kernel, a stream is also accepted,
-            which is never loaded into memory as a whole: a memory-mapped array, a Dask array or
-            data frame, the result of :func:`imcc.open_stream`, any iterable of pairs (X, y) that
-            can be iterated over several times, or a function that returns such an iterable.  Arrays
-            of torch and CuPy, also as chunks of a stream, are processed on their device.
+            which is never loaded into memory as a whole: a memory-mapped array, any iterable
+            of pairs (X, y) that can be iterated over several times, or a function that returns an
+            iterable of pairs.  Arrays of torch and CuPy, also as chunks of a stream, are processed
+            on their device.
         y : array-like, data frame or sparse matrix of shape (n_samples, n_labels), or \
 (n_samples,), default=None
             Labels coded {0, 1}, {-1, +1} or boolean; a set or list of labels per row, which becomes
@@ -250,8 +236,7 @@ default=None
             in a dense indicator matrix is an unknown label, see Notes.  None for a stream that
             contains the labels.
         sample_weight : array-like of shape (n_samples,), default=None
-            Row weights, >= 0.  None means weight 1.  Not supported for streams; use
-            ``partial_fit`` with the weights of each chunk instead.
+            Row weights, >= 0.  None means weight 1.  Not supported for streams.
         groups : None
             Not supported, because no rows are held out.
 
@@ -262,66 +247,18 @@ default=None
         """
         self._refuse_groups(groups)
         settings = self._read_settings()
-        self.__dict__.pop("_stream_state", None)
         source = find_source(X, y, settings)
         if source is not None:
             if sample_weight is not None:
                 raise InvalidArgumentError(
                     "sample_weight",
-                    "is not supported for fit on a stream: call partial_fit for each chunk with "
-                    "the weights of its rows, or fit on an array in memory",
+                    "is not supported for fit on a stream: fit on an array in memory",
                 )
             return self._store(fit_stream(source, settings))
         X = check_features(self, X, reset=True)
         rows = check_weighted(X, y, sample_weight, type(self).__name__, unknown=True)
         names = getattr(self, "feature_names_in_", None)
         return self._store(fit_arrays(rows.X, rows.target, settings, names, rows.weights))
-
-    @available_if(_has_features)
-    @restore_on_failure
-    def partial_fit(
-        self, X: Any, y: Any, *, classes: Any = None, sample_weight: Any = None
-    ) -> IMCCClassifier:
-        """Update the model with more rows; it is then the model of all rows seen.
-
-        Available with an approximation or the linear kernel.  The first call determines the
-        prototypes that rows are assigned to (mini-batch k-means), the width and the landmarks from
-        its rows only, so these should be many and in random order.  With ``clusterer`` and
-        ``landmarks`` as arrays and ``width`` as a number, nothing is estimated, and the model is
-        exactly that of a single ``fit`` on all rows, whatever the chunks and their order.  The
-        virtual examples are always the means of all rows seen.
-
-        Every call solves for the model, so chunks of thousands of rows are more efficient than
-        small ones.  ``fit`` discards the rows seen before.
-
-        Parameters
-        ----------
-        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
-            Training rows, which are moved to ``device`` if it is set; arrays of torch and CuPy are
-            otherwise processed on their device.
-        y : array-like, data frame or sparse matrix of shape (n_samples, n_labels), or (n_samples,)
-            Labels coded {0, 1}, {-1, +1} or boolean; or one class per row.
-        classes : array-like, default=None
-            All classes that will occur, for the first call with one class per row.  None uses those
-            of an earlier ``fit``, if there was one.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Row weights, >= 0.  None means weight 1.
-
-        Returns
-        -------
-        self : IMCCClassifier
-            The updated classifier.
-        """
-        settings = self._read_settings()
-        before: StreamState | None = self.__dict__.get("_stream_state")
-        known = self.__dict__.get("classes_") if classes is None else classes
-        X = check_features(self, X, reset=before is None)
-        names = getattr(self, "feature_names_in_", None)
-        weights = check_sample_weight(sample_weight, X.shape[0])
-        fitted, state = add_rows(before, X, y, settings, known, names, weights)
-        self._store(fitted)
-        self._stream_state = state
-        return self
 
     def _read_settings(self) -> FitSettings:
         """Check the parameters and return them as settings."""

@@ -100,7 +100,7 @@ class IMCCClassifierCV(SearchClassifier):
     width_scales : sequence of float or None, default=None
         Factors of the width to try, for kernels that have a width.  ``**imcc.KERNEL_SEARCH`` sets
         ``kernels`` and ``width_scales`` to two kernels with four widths each.
-    approximation : {"nystroem", "fourier"} or None, default=None
+    approximation : {"nystroem"} or None, default=None
         As for :class:`IMCCClassifier`; landmarks are chosen within each fold.  The search is exact
         for the given approximation, and its time is linear in the number of rows instead of cubic.
     n_components : int or None, default=None

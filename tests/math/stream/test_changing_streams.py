@@ -13,7 +13,6 @@ Y = (X[:, :3] + random.normal(size=(60, 3)) > 0).astype(int)
 KINDS = {
     "linear": {"kernel": "linear"},
     "nystroem": {"approximation": "nystroem", "n_components": 15},
-    "fourier": {"approximation": "fourier", "n_components": 16},
 }
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
@@ -72,19 +71,6 @@ def test_changed_labels(kind):
         classifier(kind).fit(Changing(other_labels))
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_changed_classes(n_classes):
-    names = np.array(["a", "b", "c"])[Y.sum(axis=1) % n_classes]
-
-    def change(rows, labels):
-        labels[7] = "b" if labels[7] == "a" else "a"
-        return rows, labels
-
-    assert classifier("linear").fit(Changing(change, from_pass=9, labels=names)).classes_.size
-    with pytest.raises(ValueError, match=r"rows have class '.' instead of"):
-        classifier("linear").fit(Changing(change, labels=names))
-
-
 def test_fewer_rows():
     with pytest.raises(ValueError, match="59 rows"):
         classifier("linear").fit(Changing(fewer))
@@ -119,28 +105,6 @@ def test_moved_to_a_device(kind):
     backend("torch")
     with pytest.raises(ValueError, match=r"changed.*column 2"):
         classifier(kind, device="cpu").fit(Changing(changed((45, 2), 0.123)))
-
-
-@every_kind
-def test_on_dask(kind):
-    dask = pytest.importorskip("dask")
-    da = pytest.importorskip("dask.array")
-    passes = []
-
-    def block(rows):
-        if rows.shape[0] == 0:
-            return rows
-        if rows[0, 0] == X[0, 0]:
-            passes.append(1)
-        return rows + (0.01 if len(passes) > 1 else 0.0)
-
-    rows = da.from_array(X, chunks=(20, -1)).map_blocks(block, meta=np.empty((0, 0)))
-    labels = da.from_array(Y, chunks=(20, -1))
-    with (
-        dask.config.set(scheduler="synchronous"),
-        pytest.raises(ValueError, match=r"rows of the stream changed"),
-    ):
-        classifier(kind).fit(rows, labels)
 
 
 def test_large_offsets_and_scales_are_not_taken_for_changes():

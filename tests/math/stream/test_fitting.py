@@ -2,7 +2,6 @@
 
 import contextlib
 import itertools
-import pickle
 import tracemalloc
 import warnings
 
@@ -23,7 +22,6 @@ KINDS = {
     "linear": {"kernel": "linear"},
     "nystroem": {"approximation": "nystroem", "n_components": 20},
     "laplacian": {"approximation": "nystroem", "n_components": 20, "kernel": "laplacian"},
-    "fourier": {"approximation": "fourier", "n_components": 24},
 }
 
 
@@ -66,7 +64,7 @@ def test_a_stream_with_everything_fixed_is_the_fit_on_arrays(small_problem, kind
     parameters = fixed(small_problem, kind)
     whole = IMCCClassifier(**parameters).fit(X, Y)
     chunks = cut(X, Y, edges)
-    for stream in (chunks, lambda: iter(chunks), iter(chunks)):
+    for stream in (chunks, lambda: iter(chunks)):
         clf = IMCCClassifier(**parameters).fit(stream)
         np.testing.assert_allclose(coefficients(clf), coefficients(whole), atol=1e-8)
     for name in ("cluster_centers_", "soft_labels_", "cluster_sizes_"):
@@ -75,21 +73,6 @@ def test_a_stream_with_everything_fixed_is_the_fit_on_arrays(small_problem, kind
         clf.decision_function(X_new), whole.decision_function(X_new), atol=1e-8
     )
     assert clf.n_features_in_ == 5
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("edges", CUTS, ids=str)
-@pytest.mark.parametrize("order", [1, -1])
-def test_partial_fit_is_the_fit_on_arrays(small_problem, kind, edges, order):
-    X, Y, *_ = small_problem
-    parameters = fixed(small_problem, kind)
-    whole = IMCCClassifier(**parameters).fit(X, Y)
-    clf = IMCCClassifier(**parameters)
-    with few_rows():
-        for chunk in cut(X, Y, edges)[::order]:
-            clf.partial_fit(*chunk)
-    np.testing.assert_allclose(coefficients(clf), coefficients(whole), atol=1e-8)
-    assert clf.cluster_sizes_.sum() == 90
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -170,6 +153,9 @@ def test_memory_mapped_arrays(small_problem, tmp_path, config, kind):
         *(mapped[1], Y, Y.tolist(), sp.csr_matrix(Y), sp.coo_array(Y)),
         pd.DataFrame(Y, columns=list("abcd")),
     ]
+    # One class per row is not a stream.
+    classes = IMCCClassifier(**parameters).fit(mapped[0], Y[:, 0])
+    assert (classes.target_kind_, len(classes.classes_)) == ("binary", 2)
     for y in labels:
         clf = IMCCClassifier(**parameters).fit(mapped[0], y)
         np.testing.assert_allclose(coefficients(clf), coefficients(expected), atol=1e-8)
@@ -219,7 +205,7 @@ def test_sparse_chunks(kind):
     rng = np.random.default_rng(0)
     X = rng.random((90, 12)) * (rng.random((90, 12)) < 0.3)
     Y = (rng.random((90, 3)) < 0.4).astype(int)
-    landmarks = {} if kind in ("linear", "fourier") else {"landmarks": "random"}
+    landmarks = {} if kind == "linear" else {"landmarks": "random"}
     parameters = {**KINDS[kind], **landmarks, "clusterer": X[:5].copy(), "random_state": 0}
     expected = IMCCClassifier(**parameters).fit(cut(X, Y, CUTS[2]))
     sparse = IMCCClassifier(**parameters).fit(cut(sp.csr_matrix(X), sp.csr_matrix(Y), CUTS[2]))
@@ -228,30 +214,6 @@ def test_sparse_chunks(kind):
     mixed = [(sp.csr_matrix(X[:40]), Y[:40]), (X[40:], Y[40:])]
     some = IMCCClassifier(**parameters).fit(mixed)
     np.testing.assert_allclose(some.decision_function(X), scores, atol=1e-7)
-
-
-@pytest.mark.parametrize("names", [["no", "yes"], ["a", "b", "c"]])
-def test_one_class_a_row(small_problem, names):
-    X, _, X_new, _ = small_problem
-    y = np.array(names)[np.digitize(X[:, 0], np.linspace(-1, 1, len(names) + 1)[1:-1])]
-    order = np.argsort(y, kind="stable")  # no chunk has all classes
-    parameters = fixed(small_problem, "nystroem")
-    expected = IMCCClassifier(**parameters).fit(X, y)
-    found = IMCCClassifier(**parameters).fit(cut(X[order], y[order], CUTS[3]))
-    np.testing.assert_array_equal(found.classes_, names)
-    assert found.target_kind_ == expected.target_kind_
-    np.testing.assert_array_equal(found.predict(X_new), expected.predict(X_new))
-    later = IMCCClassifier(**parameters)
-    with few_rows():
-        for X_part, y_part in cut(X[order], y[order], CUTS[3]):
-            later.partial_fit(X_part, y_part, classes=names)
-    np.testing.assert_allclose(coefficients(later), coefficients(expected), atol=1e-8)
-    with pytest.raises(ValueError, match="classes must be passed on the first call"):
-        IMCCClassifier(**parameters).partial_fit(X, y)
-    with pytest.raises(ValueError, match=r"chunk 10 .*the class .*other.* is unknown"):
-        later.partial_fit(X[:1], ["other"])
-    with pytest.raises(ValueError, match="its classes are known only at its end"):
-        IMCCClassifier(**parameters).fit(iter([(X, y)]))
 
 
 def test_names_of_features_and_labels_are_kept(small_problem):
@@ -270,30 +232,6 @@ def test_names_of_features_and_labels_are_kept(small_problem):
     frames[2][1].columns = list("abce")
     with pytest.raises(ValueError, match=r"chunk 2 .*other label_names.*'e' instead of 'd'"):
         clf.fit(frames)
-
-
-def test_partial_fit_learns_from_the_first_chunk_and_goes_on_after_pickling(small_problem):
-    X, Y, X_new, _ = small_problem
-    clf = IMCCClassifier(5, **KINDS["nystroem"], random_state=0).partial_fit(X[:50], Y[:50])
-    first = clf.decision_function(X_new)
-    whole = clone(clf).fit([(X[:50], Y[:50])])
-    np.testing.assert_allclose(first, whole.decision_function(X_new), atol=1e-9)
-    again = pickle.loads(pickle.dumps(clf)).partial_fit(X[50:], Y[50:])
-    clf.partial_fit(X[50:], Y[50:])
-    assert np.abs(clf.decision_function(X_new) - first).max() > 1e-3
-    np.testing.assert_array_equal(clf.decision_function(X_new), again.decision_function(X_new))
-    assert clf.cluster_sizes_.sum() == 90
-    # fit starts anew, and partial_fit after it too.
-    clf.fit(X, Y).partial_fit(X[:50], Y[:50])
-    np.testing.assert_allclose(clf.decision_function(X_new), first, atol=1e-12)
-
-
-def test_partial_fit_is_not_there_for_exact_kernels(small_problem):
-    X, Y, *_ = small_problem
-    assert not hasattr(IMCCClassifier(), "partial_fit")
-    assert hasattr(IMCCClassifier(kernel="linear"), "partial_fit")
-    with pytest.raises(AttributeError):
-        IMCCClassifier(kernel="laplacian").partial_fit(X, Y)
 
 
 def test_prototypes_as_clusterer(small_problem):
@@ -353,12 +291,11 @@ def test_bad_streams_are_named(small_problem):
             estimator.fit(stream)
 
     refused(Shrinking(chunks), r"77 rows in pass 2, but 90 before: it ended early")
-    refused(iter(chunks), "can be read only once.*partial_fit")
+    refused(iter(chunks), "can be read only once")
     refused([], "the stream is empty")
-    refused(iter([]), "the stream is empty", IMCCClassifier(**fixed(small_problem, "linear")))
     refused([chunks[0], (X[:, :4], Y)], r"chunk 1 \(starting at row 30\) has 4 features.* have 5")
     refused([chunks[0], (X, Y[:, :3])], r"chunk 1 .* has 3 labels, but the previous chunks have 4")
-    refused([chunks[0], (X, Y[:, 0])], "chunk 1 .*has one class per row, but the previous chunks")
+    refused([chunks[0], (X, Y[:, 0])], "chunk 1 .*must be an indicator matrix")
     refused(
         [chunks[0], (X, Y[:-1])],
         r"chunk 1 .*the same number of rows: X has 90, y has the shape \(89, 4\)",
@@ -386,29 +323,6 @@ def test_the_row_that_is_not_finite_is_named(small_problem, sparse):
         with pytest.raises(ValueError, match=message):
             clf.fit(cut(rows, Y, CUTS[2]))
         assert not hasattr(clf, "classes_")
-    once = IMCCClassifier(**fixed(small_problem, "linear"))
-    with pytest.raises(ValueError, match=message):
-        once.fit(iter(cut(rows, Y, CUTS[2])))
-
-
-def test_bad_chunks_of_partial_fit_are_named_and_lose_nothing(small_problem):
-    X, Y, X_new, _ = small_problem
-    clf = IMCCClassifier(**fixed(small_problem, "nystroem")).partial_fit(X, Y)
-    before = clf.decision_function(X_new)
-    bad = X.copy()
-    bad[3, 1] = np.inf
-    for chunk, message in (
-        ((X[:, :4], Y), "X has 4 features, but IMCCClassifier is expecting 5"),
-        ((X, Y[:, :3]), "chunk 1 .* has 3 labels"),
-        ((X, Y[:, 0]), "chunk 1 .*one class per row"),
-        ((bad, Y), "infinity"),
-        ((X, Y[:-1]), "the same number of rows"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            clf.partial_fit(*chunk)
-    np.testing.assert_array_equal(clf.decision_function(X_new), before)
-    clf.partial_fit(X, Y)
-    assert clf.cluster_sizes_.sum() == 180
 
 
 def test_the_search_needs_arrays(small_problem):

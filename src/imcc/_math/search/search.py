@@ -201,7 +201,7 @@ def _cluster_fold(
         warnings.simplefilter("always")
         assignments = [assign_rows(rows, count, clusterer, seed, weights) for count in n_clusters]
     landmarks = None
-    if approximation is not None and approximation.kind == "nystroem":
+    if approximation is not None:
         sample = sample_rows(rows, approximation.sample_size, seed)
         landmarks = approximation.choose_landmarks(sample, seed)
     said = [str(warning.message) for warning in caught]

@@ -1,1 +1,1 @@
-"""Training on rows that are read in chunks: files, iterators, Dask collections."""
+"""Training on rows that are read in chunks: files, iterators, memory-mapped arrays."""

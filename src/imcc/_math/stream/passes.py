@@ -20,9 +20,7 @@ from imcc._array.array import (
     column_sums,
     dense,
     is_numpy,
-    moved_record,
     namespace,
-    scaled_rows,
     signs,
     to_numpy,
 )
@@ -36,7 +34,6 @@ from imcc._math.stream.sources import (
     check_finite,
     count_labels,
     empty_like,
-    merge_label_counts,
     read_labels,
     read_layout,
     read_rows,
@@ -60,14 +57,14 @@ class Totals:
         Sums of the columns.
     squares : array of shape (n_features,)
         Sums of their squares.
-    labels : dict
-        Number of rows with each label (by index) or class (by value).
+    labels : ndarray of shape (n_labels,)
+        Number of rows with each label.
     """
 
     n_rows: int
     columns: Array
     squares: Array
-    labels: dict[Any, int]
+    labels: np.ndarray
 
     def merge(self, other: Totals) -> Totals:
         """Return the totals of two parts."""
@@ -75,7 +72,7 @@ class Totals:
             self.n_rows + other.n_rows,
             self.columns + asarray(other.columns, self.columns),
             self.squares + asarray(other.squares, self.squares),
-            merge_label_counts(self.labels, other.labels),
+            self.labels + other.labels,
         )
 
     def check(self, n_rows: float, columns: Array, what: str) -> None:
@@ -103,25 +100,13 @@ class Totals:
                 f"{expected[k]:.9g}",
             )
 
-    def check_labels(self, totals: np.ndarray, classes: np.ndarray, kind: str, what: str) -> None:
-        """Raise an error if a pass gave other labels than the first one.
-
-        Parameters
-        ----------
-        totals : ndarray of shape (q,)
-            Sums of its labels, which are -1 and +1.
-        classes : ndarray
-        kind : {"multilabel", "classes"}
-        what : str
-        """
-        counts = (np.rint(totals).astype(np.int64) + self.n_rows) // 2
-        keys = range(len(counts)) if kind == "multilabel" else classes.tolist()[-len(counts) :]
-        for key, found in zip(keys, counts.tolist(), strict=True):
-            if found != self.labels.get(key, 0):
-                name = f"label {key}" if kind == "multilabel" else f"class {key!r}"
-                raise _changed(
-                    what, f"{found} rows have {name} instead of {self.labels.get(key, 0)}"
-                )
+    def check_labels(self, sums: np.ndarray, what: str) -> None:
+        """Raise an error if a pass, with these sums of labels -1 and +1, gave other labels."""
+        counts = (np.rint(sums).astype(np.int64) + self.n_rows) // 2
+        for key in np.flatnonzero(counts != self.labels)[:1]:
+            raise _changed(
+                what, f"{counts[key]} rows have label {key} instead of {self.labels[key]}"
+            )
 
 
 def _changed(what: str, difference: str) -> ValueError:
@@ -139,8 +124,6 @@ class Summary:
     Attributes
     ----------
     layout : Layout
-    classes : ndarray or None
-        The classes of a target with one class per row.
     totals : Totals
     sample : Sample
     first : Chunk
@@ -150,7 +133,6 @@ class Summary:
     """
 
     layout: Layout
-    classes: np.ndarray | None
     totals: Totals
     sample: Sample
     first: Chunk
@@ -180,12 +162,6 @@ class StreamSums:
     def __add__(self, other: StreamSums) -> StreamSums:
         return StreamSums(self.statistics + other.statistics, self.rows + other.rows)
 
-    @property
-    def weighted(self) -> bool:
-        """Whether sizes are not integers, because rows have weights."""
-        sizes = to_numpy(self.statistics.sizes)
-        return bool((sizes != np.rint(sizes)).any())
-
 
 @dataclass(frozen=True)
 class StreamPlan:
@@ -197,7 +173,6 @@ class StreamPlan:
     prototypes : list of array of shape (c, n_features)
         One array per clustering.
     layout : Layout
-    classes : ndarray
     like : array
         Without rows, of the kind that chunks were given as.
     """
@@ -205,35 +180,18 @@ class StreamPlan:
     feature_map: FeatureMap
     prototypes: list[Array]
     layout: Layout
-    classes: np.ndarray
     like: Array
 
-    def moved(self, like: Any) -> StreamPlan:
-        """Return the plan for rows of the library and on the device of an array."""
-        prototypes = [asarray(part, like) for part in self.prototypes]
-        return replace(
-            self, feature_map=moved_record(self.feature_map, like), prototypes=prototypes
-        )
 
-
-def summarize_chunk(
-    chunk: Chunk, sample_size: int, seed: int, n_rows: int | None, move: Move | None = None
-) -> Summary:
-    """Check a chunk, sum it and draw its part of the sample.
-
-    If the number of all rows is known, only rows that can be in the sample are drawn, so that less
-    data is sent between machines.
-    """
+def summarize_chunk(chunk: Chunk, sample_size: int, seed: int, move: Move | None = None) -> Summary:
+    """Check a chunk, sum it and draw its part of the sample."""
     X = read_rows(chunk, None, move)
     columns = check_finite(chunk, X)
     layout = read_layout(chunk, X)
     sample = Sample.of_rows(X, chunk.start, sample_size, seed)
-    if n_rows is not None:
-        sample = sample.likely(sample_size, n_rows)
     header = replace(chunk, X=None, y=None)
-    classes, labels = count_labels(chunk, layout)
-    totals = Totals(X.shape[0], columns, column_squares(X), labels)
-    return Summary(layout, classes, totals, sample, header, empty_like(chunk.X))
+    totals = Totals(X.shape[0], columns, column_squares(X), count_labels(chunk))
+    return Summary(layout, totals, sample, header, empty_like(chunk.X))
 
 
 @dataclass(frozen=True)
@@ -249,14 +207,10 @@ class MergeSummaries:
 
     def __call__(self, a: Summary, b: Summary) -> Summary:
         """Return the summary of both."""
-        a, b = (a, b) if a.first.start <= b.first.start else (b, a)
         layout = a.layout.merge(b.layout, b.first)
-        classes = None
-        if a.classes is not None and b.classes is not None:
-            classes = np.union1d(a.classes, b.classes)
         sample = a.sample.merge(b.sample, self.sample_size)
         totals = a.totals.merge(b.totals)
-        return replace(a, layout=layout, classes=classes, totals=totals, sample=sample)
+        return replace(a, layout=layout, totals=totals, sample=sample)
 
 
 def cluster_chunk(chunk: Chunk, plan: StreamPlan, move: Move | None) -> tuple[Array, Array]:
@@ -277,30 +231,15 @@ def _row_sums(P: Array, X: Features) -> Array:
     return dense(P.T @ (X if is_numpy(X) else astype(X, "float64")))
 
 
-def sum_chunk(
-    chunk: Chunk,
-    plan: StreamPlan,
-    check: bool = False,
-    move: Move | None = None,
-    weights: Array | None = None,
-) -> StreamSums:
-    """Return the sums over a chunk; with ``check``, its values are checked first.
-
-    ``weights`` are the row weights; None means weight 1.
-    """
+def sum_chunk(chunk: Chunk, plan: StreamPlan, move: Move | None = None) -> StreamSums:
+    """Return the sums over a chunk."""
     # In the library and on the device of the previous chunks.
     X = asarray(read_rows(chunk, plan.layout.n_features, move), plan.prototypes[0])
-    if check:
-        check_finite(chunk, X)
-    on = read_labels(chunk, plan.layout, plan.classes)
+    on = read_labels(chunk, plan.layout)
     Y = signs(asarray(on if move is None else move(on), X))
     with np.errstate(invalid="ignore", over="ignore"):  # found by Totals.check
         P = _membership(X, plan.prototypes)
-        if weights is None:
-            return StreamSums(feature_sums(plan.feature_map, X, Y, P), _row_sums(P, X))
-        weights = asarray(weights, X)
-        sums = feature_sums(plan.feature_map, X, Y, P, weights)
-        return StreamSums(sums, _row_sums(scaled_rows(P, weights), X))
+        return StreamSums(feature_sums(plan.feature_map, X, Y, P), _row_sums(P, X))
 
 
 def _membership(X: Features, prototypes: list[Array]) -> Array:

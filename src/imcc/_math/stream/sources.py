@@ -1,22 +1,21 @@
 """Sources of chunks of rows, which can be read several times.
 
 A source applies a function to each chunk of rows and labels and merges the results.  Algorithms are
-therefore the same for slices of a memory-mapped array, parts of a file and blocks on other
-machines.
+therefore the same for slices of a memory-mapped array and parts of a file.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array
 
 from imcc._array.array import Array, column_sums, is_numpy, to_numpy
+from imcc._math.fitting import FitSettings
 from imcc._utils.config import get_config
 from imcc._utils.validation import (
     Features,
@@ -61,17 +60,13 @@ class Layout:
     ----------
     n_features : int
     feature_names, label_names : tuple of str or None
-    kind : {"multilabel", "classes"}
-        An indicator matrix, or one class per row.
     n_labels : int
-        Columns of the indicator matrix; 0 for classes.
     sparse : bool
         Whether a chunk is sparse.
     """
 
     n_features: int
     feature_names: tuple[str, ...] | None
-    kind: str
     n_labels: int
     label_names: tuple[str, ...] | None
     sparse: bool
@@ -82,11 +77,6 @@ class Layout:
             raise ValueError(
                 f"{where} has {other.n_features} features, but the previous chunks have "
                 f"{self.n_features}"
-            )
-        if other.kind != self.kind:
-            raise ValueError(
-                f"{where} has {_KINDS[other.kind]}, but the previous chunks have "
-                f"{_KINDS[self.kind]}"
             )
         if other.n_labels != self.n_labels:
             raise ValueError(
@@ -102,23 +92,6 @@ class Layout:
                     f"{_difference(ours, theirs)}"
                 )
         return replace(self, sparse=self.sparse or other.sparse)
-
-
-_KINDS = {"multilabel": "an indicator matrix of labels", "classes": "one class per row"}
-
-
-class Source(Protocol):
-    """Interface of sources of chunks."""
-
-    @property
-    def n_rows(self) -> int | None:
-        """Number of rows; None if it is unknown."""
-
-    def peek(self) -> Chunk | None:
-        """Return the first chunk if the source can be read only once, otherwise None."""
-
-    def reduce(self, function: Callable[..., T], merge: Callable[[T, T], T], *arguments: Any) -> T:
-        """Return the merged ``function(chunk, *arguments)`` of all chunks."""
 
 
 class ChunkSource:
@@ -164,16 +137,6 @@ class ChunkSource:
             )
         self.n_rows = start
 
-    def peek(self) -> Chunk | None:
-        """Return the first chunk of an iterator without consuming it; None for other iterables."""
-        if not isinstance(self.chunks, Iterator):
-            return None
-        first = next(self.chunks, None)
-        if first is None:
-            raise ValueError("the stream is empty: it gave no chunk")
-        self.chunks = itertools.chain([first], self.chunks)
-        return Chunk(0, 0, *_pair(first, 0))
-
 
 class Slices:
     """Slices of the rows of two arrays."""
@@ -187,19 +150,56 @@ class Slices:
             yield self.X[start : start + step], self.y[start : start + step]
 
 
+def find_source(X: Any, y: Any, settings: FitSettings) -> ChunkSource | None:
+    """Return a source of rows and labels; None if they are used as arrays.
+
+    Parameters
+    ----------
+    X, y
+        Arguments of ``fit``.
+    settings : FitSettings
+    """
+    source = as_source(X, y)
+    if source is None:
+        return None
+    if y is not None:
+        # A memory-mapped array is used as an array if the settings need one.
+        clusterer = settings.clusterer
+        can_cluster = clusterer is None or isinstance(clusterer, np.ndarray)
+        return source if settings.has_features and can_cluster else None
+    if settings.has_features:
+        return source
+    raise ValueError(
+        f"kernel={settings.kernel.function!r} does not support streams, because the exact model "
+        "needs all rows at once; use approximation='nystroem', or kernel='linear'"
+    )
+
+
 def as_source(X: Any, y: Any) -> ChunkSource | None:
     """Return a source of rows and labels, or None if they are plain arrays.
 
-    A source is a memory-mapped array, or, if y is None, an iterable of (X, y) pairs or a function
-    that returns one.
+    A source is a memory-mapped array with an indicator matrix of labels, or, if y is None, an
+    iterable of (X, y) pairs or a function that returns one.
     """
-    if isinstance(X, np.memmap) and X.ndim == 2 and y is not None and not _is_joblibs(X):
+    if isinstance(X, np.memmap) and X.ndim == 2 and _is_matrix(y) and not _is_joblibs(X):
         return ChunkSource(Slices(X, _sliceable(y, X.shape[0])), X.shape[0])
     if y is not None or any(hasattr(X, name) for name in ("shape", "__array__", "columns")):
         return None
     if callable(X):
         return ChunkSource(_Calls(X))
+    if isinstance(X, Iterator):
+        raise ValueError(
+            "the stream can be read only once, because it is an iterator, but the rows are read "
+            "several times: pass a list, or a function that returns an iterator"
+        )
     return ChunkSource(X) if isinstance(X, Iterable) and not isinstance(X, (str, bytes)) else None
+
+
+def _is_matrix(y: Any) -> bool:
+    try:
+        return np.ndim(y) == 2
+    except ValueError:  # lists of labels, some longer than others
+        return False
 
 
 def _is_joblibs(X: np.memmap) -> bool:
@@ -210,14 +210,9 @@ def _is_joblibs(X: np.memmap) -> bool:
     return "joblib_memmapping_folder" in str(X.filename)
 
 
-def is_dask(collection: Any) -> bool:
-    """Whether an object is a Dask collection, without importing Dask."""
-    return hasattr(collection, "__dask_graph__")
-
-
 def refuse_stream(X: Any, y: Any, name: str) -> None:
     """Raise an error for a stream, if an estimator needs all rows at once."""
-    if is_dask(X) or (y is None and as_source(X, y) is not None):
+    if y is None and as_source(X, y) is not None:
         raise ValueError(
             f"{name} does not support streams, because it splits the rows into folds: search on a "
             "sample of the rows, then fit IMCCClassifier with the best parameters on the stream"
@@ -293,50 +288,24 @@ def read_layout(chunk: Chunk, X: Features) -> Layout:
                 "X and y must have the same number of rows: "
                 f"X has {X.shape[0]}, y has the shape {shape}"
             )
-        indicator = len(shape) == 2
-        return Layout(
-            X.shape[1],
-            _names(chunk.X),
-            "multilabel" if indicator else "classes",
-            shape[1] if indicator else 0,
-            _names(chunk.y) if indicator else None,
-            bool(sp.issparse(X)),
-        )
+        if len(shape) != 2:
+            raise ValueError("its labels must be an indicator matrix, with a column per label")
+        return Layout(X.shape[1], _names(chunk.X), shape[1], _names(chunk.y), bool(sp.issparse(X)))
 
 
-def count_labels(chunk: Chunk, layout: Layout) -> tuple[np.ndarray | None, dict[Any, int]]:
-    """Return the classes that occur, and the number of rows with each class or label.
-
-    For an indicator matrix, the classes are None and the counts are per column.
-    """
+def count_labels(chunk: Chunk) -> np.ndarray:
+    """Return the number of rows with each label."""
     with _naming(chunk):
-        if layout.kind == "multilabel":
-            counts = label_matrix(chunk.y, "y").sum(axis=0)
-            return None, dict(enumerate(counts.tolist()))
-        classes, counts = np.unique(np.asarray(to_numpy(chunk.y)), return_counts=True)
-        return classes, dict(zip(classes.tolist(), counts.tolist(), strict=True))
+        return label_matrix(chunk.y, "y").sum(axis=0)
 
 
-def merge_label_counts(a: dict[Any, int], b: dict[Any, int]) -> dict[Any, int]:
-    """Return the sum of the counts of two parts."""
-    return {key: a.get(key, 0) + b.get(key, 0) for key in {**a, **b}}
-
-
-def read_labels(chunk: Chunk, layout: Layout, classes: np.ndarray) -> np.ndarray:
-    """Return which labels rows have, one column per label (see ``encode_target``)."""
+def read_labels(chunk: Chunk, layout: Layout) -> np.ndarray:
+    """Return which labels rows have, one column per label."""
     with _naming(chunk):
-        if layout.kind == "multilabel":
-            on = label_matrix(chunk.y, "y")
-            if on.shape[1] != layout.n_labels:
-                raise ValueError(f"it has {on.shape[1]} labels instead of {layout.n_labels}")
-            return on
-        values = np.asarray(to_numpy(chunk.y))
-        index = np.minimum(np.searchsorted(classes, values), len(classes) - 1)
-        if (unknown := values[classes[index] != values]).size:
-            raise ValueError(f"the class {unknown[0]!r} is unknown; the classes are {classes}")
-        if len(classes) <= 2:
-            return (index == len(classes) - 1)[:, np.newaxis]
-        return index[:, np.newaxis] == np.arange(len(classes))
+        on = label_matrix(chunk.y, "y")
+        if on.shape[1] != layout.n_labels:
+            raise ValueError(f"it has {on.shape[1]} labels instead of {layout.n_labels}")
+        return on
 
 
 class _naming:  # noqa: N801 - read as a word of the with statement
