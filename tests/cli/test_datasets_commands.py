@@ -8,8 +8,9 @@ import pytest
 
 from imcc._utils.config import config_context
 from imcc.cli import main
-from imcc.datasets import Dataset, load_dataset, read, write
+from imcc.datasets import Dataset, load_dataset, read
 from tests.cli.conftest import flat, invoke
+from tests.writers import write
 
 
 @pytest.fixture
@@ -66,12 +67,6 @@ def test_describe_a_file_is_the_same_command(tmp_path):
     for facts in (named, found):
         del facts["name"], facts["source"]
     assert found == named
-
-
-def test_describe_draws(tmp_path):
-    assert "Wrote" in good("describe", "--draw", tmp_path / "labels.svg").stderr
-    assert (tmp_path / "labels.svg").stat().st_size > 10_000
-    good("describe", "--draw", tmp_path / "labels.txt", code=2)
 
 
 CSV = "a,c,is_p,is_q\n1,red,1,0\n2,green,0,1\n3,blue,1,1\n4,red,0,0\n"
@@ -146,8 +141,8 @@ def test_packed_files(tmp_path, toy):
     start = ("convert", tmp_path / "two.zip", tmp_path / "out.npz", "--labels", "y", "--json")
     assert "--member" in said(*start, code=1)
     assert json.loads(good(*start, "--member", "b.csv").stdout)["rows"] == 2
-    write(toy, tmp_path / "t.svm.gz")
-    small = ("convert", tmp_path / "t.svm.gz", tmp_path / "t.npz", "--max-bytes", 10)
+    write(toy, tmp_path / "t.arff.gz")
+    small = ("convert", tmp_path / "t.arff.gz", tmp_path / "t.npz", "--max-bytes", 10)
     assert "the limit of 10 bytes" in said(*small, code=1)
     write(toy, tmp_path / "t.csv.gz")
     assert "3 rows" in good("describe", tmp_path / "t.csv.gz", "--labels", "p,q").stdout
@@ -202,33 +197,26 @@ def test_fetch_goes_on_after_a_failure(monkeypatch):
     assert "1 of 2 could not be fetched" in result.stderr
 
 
-@pytest.mark.parametrize("name", ["t.arff", "t.csv"])
-def test_convert(tmp_path, toy, name):
-    write(toy, tmp_path / "in.npz")
-    result = good("convert", tmp_path / "in.npz", tmp_path / name)
-    assert "written to" in result.stdout
-    options = {"labels": ["p", "q"]} if name == "t.csv" else {}
-    assert read(tmp_path / name, **options) == toy
+def test_convert(tmp_path, toy):
+    write(toy, tmp_path / "in.arff")
+    assert "written to" in good("convert", tmp_path / "in.arff", tmp_path / "t.csv").stdout
+    assert read(tmp_path / "t.csv", labels=["p", "q"]) == toy
 
 
-def test_convert_to_and_force_and_json(tmp_path, toy):
+def test_convert_with_force_and_json(tmp_path, toy):
     write(toy, tmp_path / "in.npz")
-    target = tmp_path / "out.arff"
-    found = json.loads(
-        good("convert", tmp_path / "in.npz", target, "--to", "meka", "--json").stdout
-    )
-    assert found == {"files": [str(target)], "rows": 3, "features": 2, "labels": 2}
-    assert "-C 2" in target.read_text()
-    assert "--force" in said("convert", tmp_path / "in.npz", target, code=1)
-    good("convert", tmp_path / "in.npz", target, "--force")
-    assert "-C 2" not in target.read_text()
-    assert target.with_suffix(".xml").is_file()
+    target = tmp_path / "out.csv"
+    start = ("convert", tmp_path / "in.npz", target)
+    found = json.loads(good(*start, "--json").stdout)
+    assert found == {"file": str(target), "rows": 3, "features": 2, "labels": 2}
+    assert "--force" in said(*start, code=1)
+    good(*start, "--force")
 
 
 def test_convert_joins(tmp_path, toy):
-    write(toy[:2], tmp_path / "a.svm")
-    write(toy[2:], tmp_path / "b.svm")
-    good("convert", tmp_path / "a.svm", tmp_path / "b.svm", tmp_path / "all.npz")
+    write(toy[:2], tmp_path / "a.arff")
+    write(toy[2:], tmp_path / "b.arff")
+    good("convert", tmp_path / "a.arff", tmp_path / "b.arff", tmp_path / "all.npz")
     assert read(tmp_path / "all.npz") == toy
 
 

@@ -30,10 +30,11 @@ import pyarrow.parquet
 import scipy.io
 import scipy.sparse as sp
 
-from imcc.datasets import DataFormatError, Dataset, read, write
+from imcc.datasets import DataFormatError, Dataset, read
 from imcc.datasets._files import Content
 from imcc.datasets._mulan import parse_label_xml
 from imcc.tables import TableEncoder, TableError, infer_schema, read_table
+from tests.writers import write
 
 SLOW = 5.0  # seconds
 

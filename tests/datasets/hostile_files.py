@@ -36,7 +36,7 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 
-from imcc.datasets import DataFormatError, open_stream, read
+from imcc.datasets import DataFormatError, read
 from imcc.tables import TableError, infer_schema, read_tags, tag_matrix
 from imcc.tables._read import TableFile
 from tests.datasets.fuzz_readers import damaged, seeds
@@ -364,27 +364,18 @@ def peak_of(job: Callable[[], None]) -> tuple[int, str]:
 
 
 def take(path: Path, options: dict[str, Any]) -> None:
-    """Read a file, as a whole, as a stream and as a table with its columns of tags.
+    """Read a file, as a whole and as a table with its columns of tags.
 
     Only the documented errors may come out.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for way in (read, _streamed, _as_table):
+        for way in (read, _as_table):
             try:
                 way(path, **options)
             except (DataFormatError, TableError) as error:
                 if isinstance(error.__cause__, MemoryError):
                     raise AssertionError("it was refused only when the memory was full") from error
-
-
-def _streamed(path: Path, **options: Any) -> None:
-    suffixes = {".npz", ".parquet", ".svm"}
-    if suffixes.isdisjoint(path.suffixes) or path.suffix == ".zip":
-        return
-    options = {key: value for key, value in options.items() if key == "labels"}
-    for _ in open_stream(path, **options):
-        pass
 
 
 def _as_table(path: Path, **_options: Any) -> None:

@@ -7,13 +7,14 @@ import zipfile
 import pytest
 
 from imcc._utils.files import save
-from imcc.datasets import DataFormatError, read, write
+from imcc.datasets import DataFormatError, read
+from tests.writers import write
 
 CSV = "a,y\n1,0\n2,1\n"
 
 
-@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zip"])
-@pytest.mark.parametrize("inner", [".arff", ".csv", ".svm", ".npz"])
+@pytest.mark.parametrize("suffix", [".gz", ".bz2"])
+@pytest.mark.parametrize("inner", [".arff", ".csv", ".npz"])
 def test_every_format_packed(tmp_path, toy, inner, suffix):
     path = tmp_path / f"toy{inner}{suffix}"
     write(toy, path)

@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 
-from imcc.datasets import DataFormatError, Dataset, read, write
+from imcc.datasets import DataFormatError, read
 from imcc.datasets._files import Content
-from imcc.datasets._mulan import format_label_xml, parse_label_xml
+from imcc.datasets._mulan import parse_label_xml
+from tests.writers import write
 
 ARFF = """@relation '{relation}'
 @attribute c {{0,1}}
@@ -191,20 +192,6 @@ def test_a_count_in_a_comment_does_not_make_it_mekas(mulan):
         read(mulan)
 
 
-def test_meka_writes_the_count_whatever_the_name(tmp_path, toy):
-    write(toy.renamed("odd -C 99 it's"), tmp_path / "w.arff", format="meka")
-    assert read(tmp_path / "w.arff") == toy
-
-
-def test_writing_needs_names_that_can_be_told_apart(tmp_path, toy):
-    twice = Dataset(toy.X, toy.Y, ("a", "a", "b"), toy.label_names)
-    with pytest.raises(ValueError, match="repeated: 'a'"):
-        write(twice, tmp_path / "t.arff")
-    assert list(tmp_path.glob("t.*")) == []
-    with pytest.raises(ValueError, match="ARFF cannot represent these names"):
-        write(Dataset([[1.0]], [[1]], ("nul\0",)), tmp_path / "t.arff")
-
-
 def test_name_option(mulan):
     assert read(mulan).name == "m"
     assert read(mulan, name="mine").name == "mine"
@@ -279,16 +266,6 @@ def test_deep_nesting_does_no_harm(tmp_path):
     depth = 50_000
     text = "<labels>" + "".join(f"<label name='{i}'>" for i in range(depth)) + "</label>" * depth
     assert len(parse(text + "</labels>", tmp_path)) == depth
-
-
-def test_a_written_label_file_can_be_read(tmp_path):
-    names = ("a", "q\"u'o<t>e & é", "line\nbreak\ttab", "  ", "\U0001d518")
-    assert parse(format_label_xml(names), tmp_path) == list(names)
-
-
-def test_names_that_xml_cannot_hold_are_refused():
-    with pytest.raises(ValueError, match="XML cannot represent these label names"):
-        format_label_xml(("ok", "bell\x07"))
 
 
 @pytest.mark.data

@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from imcc.datasets import Dataset, read, write
+from imcc.datasets import Dataset, read
+from tests.writers import write
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::imcc.datasets.DataWarning"),  # missing values
@@ -45,7 +46,6 @@ def datasets(draw: st.DrawFn) -> Dataset:
 FORMATS = {
     "mulan": ("data.arff", {}, True, True),
     "meka": ("data.arff", {"format": "meka"}, True, True),
-    "svmlight": ("data.svm", {}, True, True),
     "csv": ("data.csv", {}, False, False),
     "tsv": ("data.tsv.gz", {}, False, False),
     "npz": ("data.npz", {}, True, True),
@@ -67,7 +67,7 @@ def test_read_gives_back_what_write_wrote(name, data):
         found = read(path, **options)
     assert found == dataset
     assert found.fingerprint() == dataset.fingerprint()
-    if keeps_sparse and name != "svmlight":
+    if keeps_sparse:
         assert found.is_sparse == dataset.is_sparse
 
 

@@ -16,15 +16,11 @@ ALL_METRICS = (*METRICS, "micro_f1", "macro_f1", "subset_accuracy", "macro_auc")
 # What `imcc tune` fits.
 MODELS = ("ensemble", "imcc")
 
-# imcc._math.thresholds and imcc.inspection
+# imcc._math.thresholds
 CRITERIA = ("f1", "balanced_accuracy", "accuracy", "micro_f1")
-EXPLANATIONS = ("evidence", "support", "features", "members")
-# How `imcc inspect --row` explains: in terms of columns, or as above.
-BY = ("columns", *EXPLANATIONS)
 
 # imcc.datasets
 FORMATS = ("mulan", "meka", "mat", "svmlight", "npz", "csv", "parquet", "xlsx")
-FORMATS_WRITTEN = ("mulan", "meka", "svmlight", "npz", "csv")
 NOMINAL = ("onehot", "ordinal")
 INDEX_BASES = ("auto", "zero", "one")
 DEFAULT_DATASET = "yeast"

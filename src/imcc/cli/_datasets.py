@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from imcc._utils.errors import InvalidArgumentError, InvalidTypeError, given
+from imcc._utils.errors import InvalidArgumentError, InvalidTypeError
 from imcc._utils.progress import part, report_progress
-from imcc.cli._choices import DEFAULT_DATASET, FORMATS_WRITTEN
+from imcc.cli._choices import DEFAULT_DATASET
 from imcc.cli._inputs import are_tables, check_output, load
 from imcc.cli._options import (
     FORCE,
@@ -82,7 +82,7 @@ def list_(as_json: bool) -> None:
 @datasets.command(
     epilog=examples(
         "imcc datasets describe yeast",
-        "imcc datasets describe my.csv --labels happy,sad --draw labels.png",
+        "imcc datasets describe my.csv --labels happy,sad",
         "imcc datasets describe my.csv --labels happy,sad --schema-to my.toml",
         "cat my.csv | imcc datasets describe - --labels 'is_*'",
     )
@@ -97,12 +97,6 @@ def list_(as_json: bool) -> None:
     help="Number of labels and pairs of labels to show.",
 )
 @click.option(
-    "--draw",
-    type=click.Path(dir_okay=False),
-    metavar="FILE",
-    help="Plot label frequencies and co-occurrences to a PNG, SVG or PDF file.",
-)
-@click.option(
     "--schema-to",
     type=click.Path(dir_okay=False),
     metavar="FILE",
@@ -115,7 +109,6 @@ def describe(
     reading: dict[str, Any],
     columns: dict[str, Any],
     top: int,
-    draw: str | None,
     schema_to: str | None,
     force: bool,
     as_json: bool,
@@ -141,10 +134,6 @@ def describe(
                 source, known, schema = read_table(inputs, reading, columns, need_labels=False)
             dataset = _labels_only(source, known, schema)
             shown = {"schema": schema.to_dict(), "n_rows": source.table.num_rows}
-            if draw is not None and dataset is None:
-                raise InvalidArgumentError(
-                    "draw", "draws labels: name them with " + given("labels")
-                )
             if schema_to is not None:
                 write_schema(
                     schema,
@@ -162,8 +151,6 @@ def describe(
             with working("reading"):
                 dataset = load(inputs, reading)
         facts = None if dataset is None else data.describe(dataset, n_pairs=top)
-        if draw is not None and dataset is not None:
-            data.draw_labels(dataset, draw)
     if as_json:
         about = {} if facts is None else facts.to_dict()
         if shown:
@@ -176,9 +163,8 @@ def describe(
             print_schema(schema, title, known.drop)
         if facts is not None:
             _print_description(facts, top, table=bool(shown))
-    for file in (draw, schema_to):
-        if file is not None:
-            say(f"Wrote {file}", err=True)
+    if schema_to is not None:
+        say(f"Wrote {schema_to}", err=True)
 
 
 @datasets.command(
@@ -316,22 +302,16 @@ def fetch(names: tuple[str, ...], everything: bool, as_json: bool) -> None:
 @click.argument("inputs", metavar="IN...", type=DataPath(), nargs=-1, required=True)
 @click.argument("output", metavar="OUT", type=click.Path(dir_okay=False))
 @converting_options
-@click.option(
-    "--to",
-    type=click.Choice(FORMATS_WRITTEN),
-    help="Format of the output, if the file name does not determine it (or meka for .arff).",
-)
 @FORCE
 @JSON
 def convert(
     inputs: tuple[str, ...],
     output: str,
     reading: dict[str, Any],
-    to: str | None,
     force: bool,
     as_json: bool,
 ) -> None:
-    """Write a data set (a name, a file, or files to be joined) in another format.
+    """Write a data set (a name, a file, or files to be joined) as .npz or CSV.
 
     Words of a table become numbers.  The options say how files are written that do not say it
     themselves.
@@ -342,16 +322,15 @@ def convert(
         with part(0, (1, 1), "reading"):
             dataset = load(inputs, reading)
         with part(1, (1, 1), "writing"):
-            written = write(dataset, output, format=to, overwrite=force)
-    files = [str(path) for path in (written if isinstance(written, tuple) else (written,))]
+            write(dataset, output, overwrite=force)
     if as_json:
         print_json(
             {
-                "files": files,
+                "file": output,
                 "rows": dataset.n_rows,
                 "features": dataset.n_features,
                 "labels": dataset.n_labels,
             }
         )
     else:
-        say(f"{dataset!r}\nwritten to {' and '.join(files)}")
+        say(f"{dataset!r}\nwritten to {output}")

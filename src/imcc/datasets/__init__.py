@@ -1,21 +1,19 @@
 """Multi-label data: reading and writing files, named data sets, descriptions and splits.
 
-:func:`read` and :func:`write` support the formats of the field: ARFF of MULAN and MEKA, MATLAB
-(read only), svmlight and NumPy files; :mod:`imcc.tables` reads tables.  :func:`load_dataset` loads
-the data sets of the paper by name, :func:`describe` summarises a data set, :func:`paper_splits`
-splits one as in the paper, and :func:`open_stream` reads files that are larger than memory.
+:func:`read` supports the formats of the field, ARFF of MULAN and MEKA, MATLAB, svmlight and NumPy
+files; :mod:`imcc.tables` reads tables.  :func:`write` writes NumPy and CSV files.
+:func:`load_dataset` loads the data sets of the paper by name, :func:`describe` summarises a data
+set, and :func:`paper_splits` splits one as in the paper.
 """
 
 from imcc.datasets._dataset import Dataset
 from imcc.datasets._describe import Description, describe
 from imcc.datasets._errors import DataFetchError, DataFormatError, DatasetError, DataWarning
 from imcc.datasets._fetch import data_home
-from imcc.datasets._figures import draw_labels
 from imcc.datasets._formats import read, write
 from imcc.datasets._load import fetch_datasets, load_dataset
 from imcc.datasets._registry import DatasetInfo, dataset_info, list_datasets
 from imcc.datasets._splits import paper_splits, split_seed, train_test_split
-from imcc.datasets._stream import FileStream, open_stream
 
 __all__ = [
     "DataFetchError",
@@ -25,15 +23,12 @@ __all__ = [
     "DatasetError",
     "DatasetInfo",
     "Description",
-    "FileStream",
     "data_home",
     "dataset_info",
     "describe",
-    "draw_labels",
     "fetch_datasets",
     "list_datasets",
     "load_dataset",
-    "open_stream",
     "paper_splits",
     "read",
     "split_seed",

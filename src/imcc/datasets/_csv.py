@@ -43,7 +43,7 @@ def write_csv(dataset: Dataset, path: str | os.PathLike[str]) -> Path:
     0.5,1
     >>> folder.cleanup()
     """
-    check_names(dataset, "CSV")
+    check_names(dataset)
     if np.isinf(dataset.X.data if dataset.is_sparse else dataset.X).any():
         raise ValueError("the data set has infinite values, which CSV files of tables cannot have")
     delimiter = "\t" if inner_name(path).lower().endswith(".tsv") else ","

@@ -26,12 +26,9 @@ from imcc.datasets._mulan import (
     meka_count,
     read_meka,
     read_mulan,
-    write_meka,
-    write_mulan,
-    xml_path,
 )
 from imcc.datasets._npz import read_npz, write_npz
-from imcc.datasets._svmlight import read_svmlight, write_svmlight
+from imcc.datasets._svmlight import read_svmlight
 
 # Relation of an ARFF file, and the number of bytes that are searched for it.
 _RELATION = re.compile(rb"^[ \t]*@relation[ \t]+(.*)", re.IGNORECASE | re.MULTILINE)
@@ -49,17 +46,17 @@ class Format(NamedTuple):
     name: str
     suffixes: tuple[str, ...]
     reader: Callable[..., Dataset] | None = None
-    writer: Callable[..., Any] | None = None
+    writer: Callable[..., Path] | None = None
 
 
 #: The file formats by name.
 FORMATS = {
     known.name: known
     for known in (
-        Format("mulan", (".arff",), read_mulan, write_mulan),
-        Format("meka", (".arff",), read_meka, write_meka),
+        Format("mulan", (".arff",), read_mulan),
+        Format("meka", (".arff",), read_meka),
         Format("mat", (".mat",), read_mat),
-        Format("svmlight", (".svm", ".svmlight", ".libsvm"), read_svmlight, write_svmlight),
+        Format("svmlight", (".svm", ".svmlight", ".libsvm"), read_svmlight),
         Format("npz", (".npz",), read_npz, write_npz),
         Format("csv", (".csv", ".tsv"), writer=write_csv),
         Format("parquet", (".parquet", ".pq")),
@@ -142,9 +139,8 @@ def write(
     dataset: Dataset,
     path: str | os.PathLike[str],
     *,
-    format: str | None = None,  # noqa: A002
     overwrite: bool = True,
-) -> Any:
+) -> Path:
     """Write a data set to a file, which :func:`read` can read.
 
     Parameters
@@ -152,17 +148,15 @@ def write(
     dataset : Dataset
         The data to write.
     path : str or path-like
-        The file; compressed if the suffix is ``.gz``, ``.bz2`` or ``.zip``.
-    format : {"mulan", "meka", "svmlight", "npz", "csv"}, default=None
-        Format of the file; None detects it from the suffix ("mulan" for ``.arff``, which writes an
-        XML file with the labels next to it).
+        The file, with the suffix ``.npz``, ``.csv`` or ``.tsv``, and compressed if ``.gz``,
+        ``.bz2`` or ``.zip`` follows.
     overwrite : bool, default=True
-        Whether to overwrite existing files.
+        Whether to overwrite an existing file.
 
     Returns
     -------
-    Path or tuple of Path
-        The file, or the two files of MULAN.
+    Path
+        The file.
 
     Raises
     ------
@@ -180,18 +174,15 @@ def write(
     True
     >>> folder.cleanup()
     """
-    suffix = PurePath(inner_name(path)).suffix.lower()
-    chosen = _named(format) if format is not None else _by_suffix(suffix, str(path))
+    chosen = _by_suffix(PurePath(inner_name(path)).suffix.lower(), str(path))
     if chosen.writer is None:
         writable = ", ".join(known.name for known in FORMATS.values() if known.writer is not None)
         raise ValueError(f"the format {chosen.name!r} is read only; use one of {writable}")
     if not Path(path).parent.is_dir():
         raise FileNotFoundError(f"there is no folder {Path(path).parent} to write {path} into")
-    files = [Path(path), xml_path(path)] if chosen.name == "mulan" else [Path(path)]
-    there = [file for file in files if file.exists()]
-    if there and not overwrite:
+    if Path(path).exists() and not overwrite:
         raise FileExistsError(
-            f"{there[0]} already exists; overwrite it with " + given("overwrite", True)
+            f"{path} already exists; overwrite it with " + given("overwrite", True)
         )
     return chosen.writer(dataset, path)
 

@@ -4,33 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 from xml.parsers import expat
-from xml.sax.saxutils import quoteattr
-
-import numpy as np
-import scipy.sparse as sp
 
 from imcc._utils.errors import InvalidArgumentError, given, named
-from imcc._utils.files import save
 from imcc.datasets._arff import parse_arff
 from imcc.datasets._dataset import Dataset
 from imcc.datasets._encode import choose_labels, count_columns, find_columns, to_dataset
 from imcc.datasets._errors import DataFormatError, listed, repeated
-from imcc.datasets._files import Content, inner_name, joined_name, open_beside, open_content
+from imcc.datasets._files import Content, joined_name, open_beside, open_content
 from imcc.datasets._table import Table, join_tables
-from imcc.datasets._text import check_names, number_texts
 
 _MEKA_OPTION = re.compile(r"(?:^|[\s:])-[cC]\s*(-?\d{1,9})\b")
-
-# Characters that XML 1.0 cannot represent, escaped or not.
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
-_TO_ESCAPE = str.maketrans({"\\": r"\\", "'": r"\'", "\n": r"\n", "\r": r"\r", "\t": r"\t"})
-_BARE = re.compile(r"[A-Za-z0-9_.+/#=-]+")
 
 Labels = str | os.PathLike[str] | int | Sequence[str]
 
@@ -189,142 +175,3 @@ def parse_label_xml(content: Content) -> list[str]:
     if twice := repeated(names):
         raise DataFormatError(f"the file contains a label twice: {listed(twice)}", content.path)
     return names
-
-
-def format_label_xml(names: tuple[str, ...]) -> str:
-    """Return the text of a label file.
-
-    >>> print(format_label_xml(("R&B",)))
-    <?xml version="1.0" encoding="utf-8"?>
-    <labels xmlns="http://mulan.sourceforge.net/labels">
-    <label name="R&amp;B"></label>
-    </labels>
-    """
-    if odd := [name for name in names if _NOT_XML.search(name)]:
-        raise ValueError(f"XML cannot represent these label names: {listed(odd)}; rename them")
-    labels = "".join(f"<label name={quoteattr(name)}></label>\n" for name in names)
-    return (
-        '<?xml version="1.0" encoding="utf-8"?>\n'
-        f'<labels xmlns="http://mulan.sourceforge.net/labels">\n{labels}</labels>\n'
-    )
-
-
-def write_mulan(dataset: Dataset, path: str | os.PathLike[str]) -> tuple[Path, Path]:
-    """Write an ARFF file, sparse if X is, and the XML file with the label names next to it.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        The data to write.
-    path : str or path-like
-        The ARFF file; compressed if the suffix is ``.gz``, ``.bz2`` or ``.zip``.
-
-    Returns
-    -------
-    arff, xml : Path
-        The two files.
-
-    See Also
-    --------
-    read_mulan : Reads the files.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from imcc.datasets import Dataset
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> arff, xml = write_mulan(Dataset([[0.5]], [[1]]), pathlib.Path(folder.name, "one.arff"))
-    >>> print(arff.read_text())
-    @relation unnamed
-    <BLANKLINE>
-    @attribute x0 numeric
-    @attribute label0 {0,1}
-    <BLANKLINE>
-    @data
-    0.5,1
-    <BLANKLINE>
-    >>> folder.cleanup()
-    """
-    arff = Path(path)
-    xml = xml_path(arff)
-    labels = format_label_xml(dataset.label_names)  # may raise, so before anything is written
-    save(arff, _arff_text(dataset, _quote(dataset.name), labels_first=False).encode("utf-8"))
-    save(xml, labels.encode("utf-8"))
-    return arff, xml
-
-
-def write_meka(dataset: Dataset, path: str | os.PathLike[str]) -> Path:
-    """Write an ARFF file with the labels first and their number in the name of the relation.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        The data to write.
-    path : str or path-like
-        The file; compressed if the suffix is ``.gz``, ``.bz2`` or ``.zip``.
-
-    Returns
-    -------
-    Path
-        The file.
-
-    See Also
-    --------
-    read_meka : Reads the file.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from imcc.datasets import Dataset
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> arff = write_meka(Dataset([[0.5]], [[1]]), pathlib.Path(folder.name, "one.arff"))
-    >>> print(arff.read_text().splitlines()[0])
-    @relation 'unnamed: -C 1'
-    >>> folder.cleanup()
-    """
-    # A name that contains "-C 9" would be read as the number of labels.
-    plain = _MEKA_OPTION.sub(" ", dataset.name)
-    relation = _quote(f"{plain}: -C {dataset.n_labels}")
-    return save(path, _arff_text(dataset, relation, labels_first=True).encode("utf-8"))
-
-
-def xml_path(arff: str | os.PathLike[str]) -> Path:
-    """Return the path of the label file of an ARFF file."""
-    return Path(arff).with_name(inner_name(arff)).with_suffix(".xml")
-
-
-def _arff_text(dataset: Dataset, relation: str, labels_first: bool) -> str:
-    check_names(dataset, "ARFF")
-    features = [f"@attribute {_quote(name)} numeric" for name in dataset.feature_names]
-    labels = [f"@attribute {_quote(name)} {{0,1}}" for name in dataset.label_names]
-    attributes = labels + features if labels_first else features + labels
-    rows = _sparse_rows if dataset.is_sparse else _dense_rows
-    return "\n".join(
-        [f"@relation {relation}", "", *attributes, "", "@data", *rows(dataset, labels_first), ""]
-    )
-
-
-def _dense_rows(dataset: Dataset, labels_first: bool) -> Iterator[str]:
-    for x, y in zip(dataset.X, dataset.Y, strict=True):
-        features = number_texts(x, missing="?")
-        labels = ["1" if on else "0" for on in y.tolist()]
-        yield ",".join(labels + features if labels_first else features + labels)
-
-
-def _sparse_rows(dataset: Dataset, labels_first: bool) -> Iterator[str]:
-    both = [sp.csr_array(dataset.Y, dtype=np.float64), dataset.X]
-    matrix = sp.hstack(both if labels_first else both[::-1], format="csr")
-    matrix.sort_indices()
-    for start, stop in pairwise(matrix.indptr):
-        indices = matrix.indices[start:stop].tolist()
-        values = number_texts(matrix.data[start:stop], missing="?")
-        yield "{" + ",".join(f"{i} {v}" for i, v in zip(indices, values, strict=True)) + "}"
-
-
-def _quote(name: str) -> str:
-    r"""Return a name as written in ARFF: in quotes unless it is a plain word.
-
-    >>> print(_quote("age"), _quote("it's"))
-    age 'it\'s'
-    """
-    return name if _BARE.fullmatch(name) else f"'{name.translate(_TO_ESCAPE)}'"

@@ -1,7 +1,7 @@
-"""NumPy .npz files, read without pickle, as a whole or in chunks of rows.
+"""NumPy .npz files, read without pickle.
 
 NumPy reads the headers of the arrays.  Their data are read here, because it would allocate what a
-header merely declares, and cannot read the rows of a compressed array one after the other.
+header merely declares.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numpy.lib import format as npy
 
 from imcc._utils.errors import given
 from imcc._utils.files import save
-from imcc.datasets._dataset import Dataset, default_names
+from imcc.datasets._dataset import Dataset
 from imcc.datasets._errors import DataFormatError, listed
 from imcc.datasets._files import UNPACK_ERRORS, Content, check_sparse, open_member
 from imcc.datasets._pairs import Pairs, read_pairs
@@ -81,7 +81,7 @@ def _keys(archive: zipfile.ZipFile) -> list[str]:
 
 
 class _Array:
-    """An array of an archive that is read sequentially; its header is checked against its size."""
+    """An array of an archive, whose header is checked against its size before it is read."""
 
     def __init__(self, archive: zipfile.ZipFile, key: str, path: str) -> None:
         self.key = key
@@ -108,20 +108,16 @@ class _Array:
     def close(self) -> None:
         self._stream.close()
 
-    def read(self, count: int | None = None) -> np.ndarray:
-        """Return the next entries along the first axis, or all."""
-        shape = self.shape if count is None else (count, *self.shape[1:])
-        size = self.dtype.itemsize * math.prod(shape)
-        if size < 0:
-            raise ValueError(f"the array {self.key!r} has a negative length")
+    def read(self) -> np.ndarray:
+        """Return the array."""
         # In pieces, so that no memory is allocated for what is merely declared.
         data = bytearray()
-        while len(data) < size and (piece := self._stream.read(min(size - len(data), _PIECE))):
+        while len(data) < self.size and (piece := self._stream.read(_PIECE)):
             data += piece
-        if len(data) != size:
-            raise ValueError(f"the array {self.key!r} is shorter than its header declares")
+        if len(data) != self.size:
+            raise ValueError(f"the array {self.key!r} is not as long as its header declares")
         values = np.frombuffer(data, dtype=self.dtype)
-        return values.reshape(shape, order="F" if self.by_column else "C")
+        return values.reshape(self.shape, order="F" if self.by_column else "C")
 
 
 def _load(content: Content) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -167,105 +163,6 @@ def _sparse(arrays: dict[str, Any], key: str, path: str) -> Any:
         return matrix
     except (ValueError, TypeError, IndexError, OverflowError) as error:
         raise DataFormatError(f"the sparse matrix {key!r}: {error}", path) from error
-
-
-class NpzRows:
-    """The rows of a file that is read in chunks.
-
-    Parameters
-    ----------
-    path : Path
-    variables : pair of str
-        Names of the arrays of features and labels.  Sparse features X consist of four arrays, as
-        written by :func:`write_npz`.
-    """
-
-    def __init__(self, path: Path, variables: tuple[str, str]) -> None:
-        self.path = path
-        self.variables = variables
-        rows, labels = variables
-        with _opened(path, str(path)) as archive:
-            keys = _keys(archive)
-            self.is_sparse = f"{rows}_indptr" in keys
-            parts = [f"{rows}_{field}" for field in _SPARSE_FIELDS] if self.is_sparse else [rows]
-            if missing := [key for key in (labels, *parts) if key not in keys]:
-                # The file is intact: other arrays were meant, or forgotten.
-                raise DataFormatError(
-                    f"the file has no array {listed(missing)}, but "
-                    f"{listed(keys, 10) or 'no arrays at all'}; specify the arrays with "
-                    + given("variables", text="(features, labels)"),
-                    str(path),
-                )
-            shape: tuple[int, ...]
-            if self.is_sparse:
-                shape = tuple(self._whole(archive, f"{rows}_shape").tolist())
-            else:
-                shape = self._shape(archive, rows)
-            of_labels = self._shape(archive, labels)
-            if len(shape) != 2 or len(of_labels) != 2 or shape[0] != of_labels[0]:
-                raise DataFormatError(
-                    f"features of shape {shape} and labels of shape {of_labels} do not match: both "
-                    "must have n_samples rows",
-                    str(path),
-                )
-            self.n_rows = int(shape[0])
-            self.feature_names = self._names(archive, "feature_names", "x", int(shape[1]))
-            self.label_names = self._names(archive, "label_names", "label", int(of_labels[1]))
-
-    def chunks(self, rows: int) -> Iterator[tuple[Any, np.ndarray]]:
-        """Yield the chunks (X, Y) of the file."""
-        key, labels = self.variables
-        with _opened(self.path, str(self.path)) as archive, ExitStack() as opened:
-
-            def array(key: str) -> _Array:
-                return opened.enter_context(closing(_Array(archive, key, str(self.path))))
-
-            Y = array(labels)
-            if self.is_sparse:
-                ends = self._whole(archive, f"{key}_indptr")
-                data, indices = array(f"{key}_data"), array(f"{key}_indices")
-            else:
-                X = array(key)
-            for start in range(0, self.n_rows, rows):
-                count = min(rows, self.n_rows - start)
-                if self.is_sparse:
-                    bounds = ends[start : start + count + 1]
-                    entries = int(bounds[-1] - bounds[0])
-                    block: Any = sp.csr_array(
-                        (data.read(entries), indices.read(entries), bounds - bounds[0]),
-                        shape=(count, len(self.feature_names)),
-                    )
-                    check_sparse(block)
-                    block.sum_duplicates()
-                else:
-                    block = X.read(count)
-                yield block, Y.read(count)
-
-    def _whole(self, archive: zipfile.ZipFile, key: str) -> np.ndarray:
-        with closing(_Array(archive, key, str(self.path))) as array:
-            return array.read()
-
-    def _shape(self, archive: zipfile.ZipFile, key: str) -> tuple[int, ...]:
-        with closing(_Array(archive, key, str(self.path))) as array:
-            if array.by_column and len(array.shape) > 1:
-                raise DataFormatError(
-                    f"the array {key!r} is stored in Fortran order (by columns), so it cannot be "
-                    "read row by row: save np.ascontiguousarray of it",
-                    str(self.path),
-                )
-            return array.shape
-
-    def _names(
-        self, archive: zipfile.ZipFile, key: str, prefix: str, count: int
-    ) -> tuple[str, ...]:
-        limits = Content(b"", "", str(self.path), self.path, packed=self.path.stat().st_size)
-        limits.check_columns(count, "columns")
-        if key not in _keys(archive):
-            return default_names(prefix, count)
-        names = tuple(str(name) for name in self._whole(archive, key))
-        if len(names) != count:
-            raise ValueError(f"{key} has {len(names)} names for {count} columns")
-        return names
 
 
 def write_npz(dataset: Dataset, path: str | os.PathLike[str]) -> Path:

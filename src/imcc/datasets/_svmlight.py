@@ -2,31 +2,22 @@
 
 scikit-learn parses the rows, a block at a time, so that files of any size can be read.  Here are
 the limits on what a file may declare, the index of the first feature, which few files declare, and
-the numbers of lines in errors.  Files written here contain the names of features and labels in a
-comment, which other programs ignore.
+the numbers of lines in errors.
 """
 
 from __future__ import annotations
 
-import bz2
 import codecs
-import contextlib
-import gzip
 import io
-import json
-import os
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
-from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
-from imcc._utils.errors import given, message_of
-from imcc._utils.files import save
+from imcc._utils.errors import given
 from imcc._utils.progress import report_progress
 from imcc._utils.validation import check_choice
 from imcc.datasets._coding import Coding
@@ -34,14 +25,11 @@ from imcc.datasets._dataset import Dataset, default_names
 from imcc.datasets._errors import DataFormatError, warn_user
 from imcc.datasets._files import (
     MAX_COLUMNS,
-    UNPACK_ERRORS,
     Content,
     check_text,
     joined_name,
 )
-from imcc.datasets._text import check_names, number_texts
 
-_MARK = b"# imcc "
 _INDEX_BASES = ("auto", "zero", "one")
 
 # Nine digits are more than any valid index and cannot overflow.  Possessive quantifiers ("*+") do
@@ -69,7 +57,7 @@ class _Rows(NamedTuple):
 
 
 def _each_block(file: IO[bytes], path: str, size: int, declared: dict[str, Any]) -> Iterator[_Rows]:
-    """Parse a file in blocks of ``size`` rows; names and sizes are stored in ``declared``."""
+    """Parse a file in blocks of ``size`` rows; sizes are stored in ``declared``."""
     block: list[tuple[int, bytes]] = []
     n_rows = 0
     for number, line in enumerate(iter(lambda: file.readline(_LONGEST), b""), 1):
@@ -77,8 +65,6 @@ def _each_block(file: IO[bytes], path: str, size: int, declared: dict[str, Any])
             raise DataFormatError(f"the line is longer than {_LONGEST:,} bytes", path, number)
         if number == 1:
             line = line.removeprefix(codecs.BOM_UTF8)
-        if line.startswith(_MARK):
-            declared.update(_parse_names(line.removeprefix(_MARK), path, number))
         text = line.partition(b"#")[0].strip()
         if number == 1 and _SIZES.fullmatch(text):
             sizes = ("n_rows", "n_features", "n_labels")
@@ -111,22 +97,6 @@ def _each_block(file: IO[bytes], path: str, size: int, declared: dict[str, Any])
         )
 
 
-def _parse_names(text: bytes, path: str, line: int) -> dict[str, Any]:
-    try:
-        header = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DataFormatError(
-            f"the comment with the names is damaged: {error}", path, line
-        ) from error
-    names_ok = isinstance(header, dict) and all(
-        isinstance(header.get(key), list) and all(isinstance(n, str) for n in header[key])
-        for key in ("feature_names", "label_names")
-    )
-    if not names_ok or not isinstance(header.get("name"), str):
-        raise DataFormatError("the comment with the names is incomplete", path, line)
-    return {key: header[key] for key in ("feature_names", "label_names", "name")}
-
-
 def _parse_rows(block: list[tuple[int, bytes]], path: str) -> _Rows:
     lines = io.BytesIO(b"\n".join(text for _, text in block))
     try:
@@ -154,7 +124,7 @@ class _Columns:
     index_base : {0, 1} or None
         Index of the first feature; None if it is unknown and not needed.
     declared : dict
-        Names and sizes that the files declare.
+        Sizes that the files declare.
     """
 
     def __init__(self, n_features: int | None, index_base: str) -> None:
@@ -180,9 +150,8 @@ class _Columns:
             yield rows
         self._all_declared = self._all_declared and bool(declared)
         for key, value in declared.items():
-            if key not in ("name", "n_rows") and self.declared.setdefault(key, value) != value:
-                raise DataFormatError(f"its {key} differ from those of the other files", path)
-        self.declared.setdefault("name", declared.get("name"))
+            if key != "n_rows" and self.declared.setdefault(key, value) != value:
+                raise DataFormatError(f"its {key} differs from that of the other files", path)
 
     def settle(self, largest: Content, path: str, known_base: int | None = None) -> None:
         """Determine the columns, after the rows of all files were collected.
@@ -205,18 +174,16 @@ class _Columns:
                 path,
             )
         used = max(1, int(self._highest) + 1 - base)
-        names = tuple(self.declared.get("feature_names", ()))
-        width = self._n_features or self.declared.get("n_features") or len(names) or used
+        width = self._n_features or self.declared.get("n_features") or used
         if used > width:
             raise DataFormatError(
                 f"the feature {used - 1} (counted from 0) occurs, but there are {width}", path
             )
         if self._n_features is None:
             largest.check_columns(width, "features")
-        self.feature_names = names if len(names) == width else default_names("x", width)
+        self.feature_names = default_names("x", width)
         numbers = sorted(self._numbers)
-        self.label_names = tuple(self.declared.get("label_names", ()))
-        if count := len(self.label_names) or self.declared.get("n_labels"):
+        if count := self.declared.get("n_labels"):
             largest.check_columns(count, "labels")
             if numbers and not 0 <= numbers[0] <= numbers[-1] < count:
                 odd = numbers[0] if numbers[0] < 0 else numbers[-1]
@@ -224,7 +191,7 @@ class _Columns:
                     f"the label {odd} occurs, but there are only {count}, from 0", path
                 )
             self._label_numbers = np.arange(count)
-            self.label_names = self.label_names or default_names("label", count)
+            self.label_names = default_names("label", count)
         else:
             self._label_numbers = np.array(numbers, dtype=np.int64)
             self.label_names = tuple(map(str, numbers))
@@ -308,7 +275,7 @@ def read_svmlight(
         :class:`DataWarning`.  The result is stored in ``coding`` of the data set, so that files for
         a model of these data are read in the same way.
     name : str, default=None
-        Name of the data set; None uses the name stored in the file, or else that of the file.
+        Name of the data set; None uses the name of the file.
     known_base : {0, 1}, default=None
         Index base of the training data of a model, for files that do not declare it.
     labelled : bool, default=True
@@ -345,74 +312,6 @@ def read_svmlight(
         label_names = columns.label_names
         largest.check_cells(X.shape[0], len(label_names), "labels")
         Y = np.concatenate([columns.labels(rows) for rows in blocks])
-    title = name or columns.declared["name"] or joined_name(contents)
+    title = name or joined_name(contents)
     coding = None if columns.index_base is None else Coding(index_base=columns.index_base)
-    try:
-        return Dataset(X, Y, columns.feature_names, label_names, title, path, coding)
-    except (ValueError, TypeError) as error:  # names that are invalid
-        raise DataFormatError(message_of(error), path) from error
-
-
-class SvmlightRows:
-    """The rows of a file that is read in chunks, with the columns of all files of the stream."""
-
-    def __init__(self, path: Path, columns: _Columns) -> None:
-        self.path = path
-        self._columns = columns
-        self.feature_names, self.label_names = columns.feature_names, columns.label_names
-
-    @classmethod
-    def open(
-        cls, paths: Sequence[Path], n_features: int | None, index_base: str
-    ) -> list[SvmlightRows]:
-        """Read the files once to determine the features and labels."""
-        columns = _Columns(n_features, index_base)
-        for path in paths:
-            with _opened(path) as file:
-                for _ in columns.collect(file, str(path)):
-                    pass
-        shown = ", ".join(map(str, paths))
-        size = sum(path.stat().st_size for path in paths)
-        columns.settle(Content(b"", "", shown, paths[0], packed=size), shown)
-        columns.check_labels(shown)
-        return [cls(path, columns) for path in paths]
-
-    def chunks(self, size: int) -> Iterator[tuple[Any, np.ndarray]]:
-        """Yield the chunks (X, Y) of the file."""
-        with _opened(self.path) as file:
-            for rows in _each_block(file, str(self.path), size, {}):
-                try:
-                    chunk = self._columns.features(rows), self._columns.labels(rows)
-                except ValueError as error:
-                    raise DataFormatError(
-                        f"the file has changed since it was opened: {error}", str(self.path)
-                    ) from error
-                yield chunk
-
-
-@contextlib.contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file that may be compressed; damage is an error of the file."""
-    openers: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
-    try:
-        with openers.get(path.suffix.lower(), open)(path, "rb") as file:
-            yield file
-    except UNPACK_ERRORS as error:
-        if isinstance(error, (DataFormatError, FileNotFoundError)):
-            raise
-        raise DataFormatError(f"the file is damaged or incomplete ({error})", str(path)) from error
-
-
-def write_svmlight(dataset: Dataset, path: str | os.PathLike[str]) -> Path:
-    """Write an svmlight file with features and labels counted from 0 and names in a comment."""
-    check_names(dataset, "svmlight", unique=False)
-    header = {key: getattr(dataset, key) for key in ("name", "feature_names", "label_names")}
-    X = sp.csr_array(dataset.X)
-    lines = [_MARK.decode() + json.dumps(header)]
-    for row, (start, stop) in enumerate(pairwise(X.indptr)):
-        labels = ",".join(str(label) for label in np.flatnonzero(dataset.Y[row]))
-        values = number_texts(X.data[start:stop], missing="nan")
-        features = [f"{i}:{v}" for i, v in zip(X.indices[start:stop], values, strict=True)]
-        # Readers skip empty lines, so a row of zeros contains an explicit zero.
-        lines.append(" ".join([labels, *(features or ["0:0"])]))
-    return save(path, "\n".join([*lines, ""]).encode("utf-8"))
+    return Dataset(X, Y, columns.feature_names, label_names, title, path, coding)

@@ -36,15 +36,15 @@ def number_texts(values: np.ndarray, missing: str) -> list[str]:
     return texts
 
 
-def check_names(dataset: Dataset, format_name: str, *, unique: bool = True) -> None:
-    """Raise an error for names that a format cannot represent or distinguish."""
+def check_names(dataset: Dataset) -> None:
+    """Raise an error for names that CSV files cannot represent or distinguish."""
     names = [*dataset.feature_names, *dataset.label_names]
     odd = [name for name in names if "\0" in name or not _is_unicode(name)]
     if odd:
-        raise ValueError(f"{format_name} cannot represent these names: {listed(odd)}; rename them")
-    if unique and (twice := repeated(names)):
+        raise ValueError(f"CSV cannot represent these names: {listed(odd)}; rename them")
+    if twice := repeated(names):
         raise ValueError(
-            f"{format_name} needs unique column names, but these are repeated: {listed(twice)}; "
+            f"CSV needs unique column names, but these are repeated: {listed(twice)}; "
             "rename them, or write .npz"
         )
 
