@@ -79,21 +79,6 @@ def test_an_experiment_shows_its_tasks_on_a_terminal(pets, tmp_path):
     assert "pets, extra_trees, split 2 done in" in plain
 
 
-def test_predictions_go_to_standard_output_beside_a_bar(pets, imcc):
-    start = ("predict", pets / "model.skops", pets / "new.csv")
-    out, shown = at_a_terminal(*start)
-    assert out == imcc(*start).stdout
-    assert "predicting" in shown
-
-
-def test_no_control_characters_reach_a_pipe(pets, program):
-    start = ("evaluate", pets / "model.skops", pets / "test.csv", "--json")
-    done = program(*start, TERM="xterm", FORCE_COLOR="1")
-    assert not CONTROL.search(done.stdout + done.stderr)
-    assert json.loads(done.stdout)["n_rows"] == 40
-    assert done.stderr == ""  # it was quick
-
-
 def test_lines_say_how_far_it_is_where_there_is_no_terminal(pets, tmp_path, imcc):
     start = ("tune", pets / "train.csv", *NAMED, "-o", tmp_path / "m.skops", "--json")
     quick = (*start, *one_setting(), "--force")
@@ -122,7 +107,7 @@ COMMANDS = {
     "evaluate": ("evaluate", "MODEL", "TEST"),
     "inspect": ("inspect", "MODEL", "NEW", "--row", "0", "--data", "TRAIN"),
     "describe": ("datasets", "describe", "TRAIN"),
-    "convert": ("datasets", "convert", "TRAIN", *NAMED, "ARFF"),
+    "convert": ("datasets", "convert", "TRAIN", *NAMED, "CSV"),
     "describe a data set": ("datasets", "describe", "SVM"),
 }
 
@@ -131,7 +116,7 @@ COMMANDS = {
 def test_every_command_says_how_far_it_is(imcc, pets, tmp_path, name):
     files = {key: pets / f"{key.lower()}.csv" for key in ("TRAIN", "NEW", "TEST")}
     files |= {"MODEL": pets / "model.skops", "OUT": tmp_path / "o.skops"}
-    files["ARFF"] = tmp_path / "o.arff"
+    files["CSV"] = tmp_path / "o.csv"
     (tmp_path / "o.svm").write_text("0 1:2\n1 2:1\n")
     files["SVM"] = tmp_path / "o.svm"
     words = [files.get(word, word) for word in COMMANDS[name]]

@@ -5,9 +5,9 @@ import pytest
 import sklearn
 
 from imcc.cli._options import changed_options
-from imcc.datasets import write
 from tests.cli.conftest import NAMED, flat, make_data
 from tests.cli.test_model_commands import commands
+from tests.writers import write
 
 
 @pytest.mark.parametrize(

@@ -68,24 +68,11 @@ def test_a_model(imcc, pets):
     assert "not the data that the model was trained on" in flat(wrong.stderr)
 
 
-def test_figures(imcc, pets, tmp_path):
-    start = ("inspect", pets / "model.skops", "--draw", tmp_path / "c.png")
-    assert "Wrote" in imcc(*start).stderr
-    assert (tmp_path / "c.png").stat().st_size > 3000
-    assert "--force" in imcc(*start, code=1).stderr
-    assert imcc(*start, "--force", "--quiet").stderr == ""
-    for by in ("columns", "support"):
-        row = ("inspect", pets / "model.skops", pets / "new.csv", "--row", 0, "--by", by)
-        imcc(*row, "--draw", tmp_path / f"{by}.svg")
-        assert (tmp_path / f"{by}.svg").stat().st_size > 3000
-
-
 def test_a_model_without_virtual_examples(imcc, pets, tmp_path, training):
     model = BinaryRelevanceSVM().fit(training.X, training.Y)
     file = save_model(model, tmp_path / "m.skops", training)
     assert "BinaryRelevanceSVM has no virtual examples" in flat(imcc("inspect", file).stdout)
     assert json.loads(imcc("inspect", file, "--json").stdout)["inspection"] is None
-    imcc("inspect", file, "--draw", tmp_path / "x.png", code=2)
     start = ("inspect", file, pets / "new.csv", "--row", 2)
     text = imcc(*start, "--data", pets / "train.csv").stdout
     assert "colour index" in text
@@ -103,59 +90,11 @@ def ensemble(training, tmp_path):
 
 def test_members_of_an_ensemble(imcc, ensemble, tmp_path):
     model, file = ensemble
-    text = imcc("inspect", file, "--top", 1, "--draw", tmp_path / "m.svg").stdout
+    text = imcc("inspect", file, "--top", 1).stdout
     assert f"Members: 1 of {len(model.members_)}, the heaviest first" in text
     assert "has no virtual examples" not in text
-    assert (tmp_path / "m.svg").stat().st_size > 3000
     found = json.loads(imcc("inspect", file, "--json").stdout)
     assert [m["weight"] for m in found["members"]] == [m["weight"] for m in model.members_]
-
-
-# A row, by training rows, features or members
-
-
-def test_a_score_of_an_ensemble(imcc, ensemble, pets):
-    model, file = ensemble
-    rows = read(pets / "test.csv", labels=list(LABELS)).X
-    start = ("inspect", file, pets / "new.csv", "--row", 5, "--label", "sad")
-    score = model.decision_function(rows[5:6])[0, LABELS.index("sad")]
-    for by in ("support", "members"):
-        one = json.loads(imcc(*start, "--by", by, "--json").stdout)["explanation"]
-        assert (one["by"], one["label"]) == (by, "sad")
-        assert one["score"] == pytest.approx(score)
-        assert total(one) == pytest.approx(score, abs=1e-9)
-    text = imcc(*start, "--by", "members").stdout
-    assert "penalty" in text
-    assert "mean row" not in text
-    wrong = imcc(*start, "--by", "features", code=2).stderr
-    assert "not available for an ensemble" in flat(wrong)
-
-
-def test_a_score_of_imcc(imcc, pets, training):
-    model = load_model(pets / "model.skops")
-    columns = read_table(pets / "train.csv").column_names[:4]
-    start = ("inspect", pets / "model.skops", "--row", 5, "--json")
-    by = ("--by", "evidence", "--label", "sad")
-    one = json.loads(imcc(*start, "--data", pets / "train.csv", *by).stdout)["explanation"]
-    row = read_table(pets / "train.csv").select(columns).slice(5, 1)
-    assert one["score"] == pytest.approx(model.decision_function(row)[0, 1])
-    assert total(one) == pytest.approx(one["score"], abs=1e-10)
-    one = json.loads(imcc(*start, pets / "new.csv", "--by", "support").stdout)["explanation"]
-    scores = model.decision_function(read_table(pets / "new.csv").slice(5, 1))[0]
-    assert one["label"] == LABELS[scores.argmax()]
-    assert one["score"] == pytest.approx(scores.max())
-    shown = imcc(*start[:-1], pets / "new.csv", "--by", "support").stdout
-    assert "intercept" in shown
-
-
-def test_a_score_of_a_linear_model(imcc, pets, tmp_path, training):
-    model = IMCCClassifier(6, kernel="linear", random_state=0).fit(training.X, training.Y)
-    file = save_model(model, tmp_path / "m.skops", training)
-    by = ("--row", 0, "--by")
-    assert "the mean row" in imcc("inspect", file, pets / "new.csv", *by, "features").stdout
-    start = ("inspect", file, "--data", pets / "train.csv")
-    assert "real rows together" in imcc(*start, *by, "evidence").stdout
-    assert "not known" in imcc("inspect", file).stdout  # the nearest rows of the centres
 
 
 # A row, by the columns of its table
@@ -225,7 +164,6 @@ def test_ids_that_occur_twice_are_told_apart_by_number(imcc, tickets, tmp_path):
         (["train.csv"], "say which with --row"),
         (["--label", "senior"], "say which with --row"),
         (["--row", "1"], "name the file after the model"),
-        (["train.csv", "--row", "1", "--by", "features"], "linear"),
     ],
 )
 def test_what_is_wrong(imcc, tickets, arguments, message, monkeypatch):
@@ -259,7 +197,7 @@ def test_a_page(imcc, tickets, tmp_path):
     # A model that keeps no held-out probabilities needs rows.
     assert "held-out" in flat(imcc(*start, "--html", tmp_path / "x.html", code=2).stderr)
     assert not (tmp_path / "x.html").exists()
-    for wrong in (("--row", 0), ("--draw", tmp_path / "x.png"), ("--label", "refund")):
+    for wrong in (("--row", 0), ("--label", "refund")):
         imcc(*start, tickets / "test.csv", "--html", tmp_path / "x.html", *wrong, code=2)
 
 
@@ -273,3 +211,23 @@ def test_a_page_without_rows(imcc, ensemble, pets, tmp_path):
     # The training rows are recognised.
     imcc("inspect", file, pets / "train.csv", "--html", tmp_path / "p.html", "--force", "--quiet")
     assert "held-out rows" in (tmp_path / "p.html").read_text("utf-8")
+
+
+def test_costs_of_errors(imcc, ensemble, tmp_path):
+    _, file = ensemble
+    start = ("inspect", file, "--html", tmp_path / "p.html", "--force", "-q")
+
+    def costs(*options):
+        imcc(*start, *options)
+        data = re.search(r'id="data">(.*?)</script>', (tmp_path / "p.html").read_text("utf-8"))
+        return [label["cost"] for label in json.loads(data[1])["labels"]]
+
+    every = len(LABELS)
+    assert costs() == [None] * every
+    assert costs("--costs", "1,5") == [[1, 5]] * every
+    named = f"{LABELS[1]}=20,0.5"
+    assert costs("--costs", named)[:2] == [[1, 1], [20, 0.5]]
+    assert costs("--costs", named, "--costs", "1,5") == [[1, 5], [20, 0.5], *[[1, 5]] * (every - 2)]
+    for wrong in ("1", "1,x", "-1,2", "nan,1", "other=1,2"):
+        assert "costs" in imcc(*start, f"--costs={wrong}", code=2).stderr
+    assert "--html" in imcc("inspect", file, "--costs", "1,5", code=2).stderr

@@ -10,11 +10,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.multioutput import MultiOutputClassifier
 
 from imcc import IMCCClassifier
-from imcc.datasets import Dataset, read, write
+from imcc.datasets import Dataset, read
 from imcc.estimators import MultilabelCalibrator
 from imcc.persistence import save_model, untrusted_types
 from imcc.persistence._card import make_card
 from tests.cli.conftest import make_data, one_setting
+from tests.writers import write
 
 FORMS = ("csv", "json", "parquet")
 KINDS = ("arff", "svm", "npz", "mat")

@@ -7,7 +7,7 @@ import pytest
 from sklearn.ensemble import ExtraTreesClassifier
 
 from imcc import IMCCClassifier
-from imcc.datasets import read, write
+from imcc.datasets import read
 from imcc.estimators import (
     MultilabelCalibrator,
     TunedThresholds,
@@ -16,6 +16,7 @@ from imcc.estimators import (
 from imcc.inspection import diagnose_probabilities
 from imcc.persistence import load_model, read_card, save_model
 from tests.cli.conftest import FEATURES, LABELS, make_data, one_setting
+from tests.writers import write
 
 pytest.importorskip("skops")
 GRID = one_setting("4,8", beta="0.1,1")
@@ -70,8 +71,6 @@ def test_predict_proba_of_a_model_without_names_the_command(imcc, pets):
     said = " ".join(result.stderr.split())
     assert "--proba is for models with probabilities" in said
     assert "MultilabelCalibrator" in said
-    drawn = ("evaluate", pets / "model.skops", pets / "test.csv", "--draw-calibration", "x.svg")
-    assert "--draw-calibration" in imcc(*drawn, code=2).stderr
 
 
 @pytest.mark.parametrize("extra", [(), ("--thresholds", "f1"), ("--scale",)], ids=" ".join)
@@ -108,22 +107,14 @@ def test_evaluate_judges_probabilities(imcc, pets, calibrated, more, rows):
     expected = diagnose_probabilities(
         testing.Y,
         model.predict_proba(testing.X),
-        before=np.clip((model.estimator_.decision_function(testing.X) + 1) / 2, 0, 1),
         label_names=LABELS,
     )
     assert found["probabilities"] == expected.to_dict()
     text = imcc("evaluate", calibrated, pets / "test.csv").stdout
     assert expected.log_loss.text(2) in text
     assert expected.labels[1].brier.text(2) in text
-    assert f"{expected.before.labels[1].brier.value:.3f}" in text
     plain = imcc("evaluate", pets / "model.skops", pets / "test.csv").stdout
     assert "Probabilities" not in plain
-
-
-def test_evaluate_draws_before_and_after(imcc, pets, calibrated, tmp_path):
-    pytest.importorskip("matplotlib")
-    imcc("evaluate", calibrated, pets / "test.csv", "--draw-calibration", tmp_path / "c.svg")
-    assert "stroke-dasharray" in (tmp_path / "c.svg").read_text()
 
 
 def test_evaluate_of_foreign_models(imcc, pets, tmp_path):
@@ -137,4 +128,4 @@ def test_evaluate_of_foreign_models(imcc, pets, tmp_path):
     # Its scores are probabilities: a label is predicted from 1/2 on, not from 0 on.
     predicted = label_scores(trees, testing.X, 3) >= 0.5
     assert found["metrics"]["hamming_loss"] == pytest.approx(np.mean(predicted != testing.Y))
-    assert found["probabilities"]["before"] is None
+    assert len(found["probabilities"]["labels"]) == 3

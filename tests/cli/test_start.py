@@ -12,8 +12,9 @@ import imcc
 from imcc.cli import _choices as choices
 from imcc.cli._app import CONTENTS, app
 from tests.cli.test_model_commands import commands
+from tests.writers import write
 
-HEAVY = ("numpy", "scipy", "sklearn", "pandas", "joblib", "matplotlib", "pyarrow", "dask", "skops")
+HEAVY = ("numpy", "scipy", "sklearn", "pandas", "joblib", "matplotlib", "pyarrow", "skops")
 
 
 def loaded(program, *arguments, **environment):
@@ -96,7 +97,7 @@ def test_import_imcc_imports_nothing_heavy():
     assert heavy == set()
     heavy, _ = loaded("import imcc; imcc.metrics")
     assert "sklearn" in heavy
-    assert not heavy & {"matplotlib", "dask", "skops"}
+    assert not heavy & {"matplotlib", "skops"}
 
 
 def test_every_name_of_the_package_is_there():
@@ -143,13 +144,10 @@ def test_the_choices_are_those_of_the_packages(pets, tmp_path):
     assert tuple(imcc.experiment.ALL_METRICS) == choices.ALL_METRICS
     assert tuple(CRITERIA) == choices.CRITERIA
     assert choices.EACH == imcc.experiment.EACH
-    explainer = imcc.inspection.Explainer(imcc.load_model(pets / "model.skops"), train.X, train.Y)
-    assert offered(explainer.explain, train.X[:1], 0, "?") == choices.EXPLANATIONS
     assert choices.dataset_names() == tuple(data.list_datasets())
     assert offered(data.read, pets / "train.csv", format="?") == choices.FORMATS
-    assert offered(data.write, train, tmp_path / "t.mat") == choices.FORMATS_WRITTEN
-    arff, _ = data.write(train, tmp_path / "t.arff")
-    assert offered(data.read, arff, nominal="?") == choices.NOMINAL
+    write(train, tmp_path / "t.arff")
+    assert offered(data.read, tmp_path / "t.arff", nominal="?") == choices.NOMINAL
     (tmp_path / "t.svm").write_text("0 1:2\n")
     assert offered(data.read, tmp_path / "t.svm", index_base="?") == choices.INDEX_BASES
     assert choices.DEFAULT_DATASET in choices.dataset_names()

@@ -11,10 +11,6 @@ from sklearn.metrics import (
 
 from imcc.inspection import (
     diagnose,
-    diagnose_probabilities,
-    draw_diagnostics,
-    draw_threshold_curves,
-    threshold_curve,
 )
 from tests.naive import thresholds as naive
 from tests.naive.inspection import resampled_diagnosis
@@ -76,64 +72,17 @@ def test_labels_that_never_or_always_occur():
     assert np.isnan(diagnose([[0]], [[-1.0]]).macro_f1_present)
 
 
-def test_threshold_curve_counts_right(judged):
-    Y, scores = judged
-    for j, curve in enumerate(threshold_curve(Y, scores)):
-        for k in range(0, len(curve.thresholds), 7):
-            tp, fp, fn, tn = naive.counts(Y[:, j], scores[:, j] >= curve.thresholds[k])
-            assert curve.f1[k] == pytest.approx(naive.f1(tp, fp, fn, tn))
-            assert curve.recall[k] == pytest.approx(tp / (tp + fn))
-            if tp + fp:
-                assert curve.precision[k] == pytest.approx(tp / (tp + fp))
-            else:
-                assert np.isnan(curve.precision[k])
-        assert len(curve.thresholds) == len(np.unique(scores[:, j])) + 1
-    short = threshold_curve(Y, scores, max_points=10)
-    for few, all_ in zip(short, threshold_curve(Y, scores), strict=True):
-        assert 10 <= len(few.thresholds) <= 11
-        assert np.nanmax(few.f1) == np.nanmax(all_.f1)
-        assert few.thresholds[-1] == all_.thresholds[-1]
-    assert json.loads(json.dumps(short[0].to_dict()))["precision"][0] is None
-    (never,) = threshold_curve([[0], [0]], [[0.1], [0.2]], max_points=1)
-    assert np.isnan(never.recall).all()
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda Y, F: diagnose(Y[:5], F), "same shape"),
         (lambda Y, F: diagnose(Y, F, label_names=["a"]), "label_names must be 4 names"),
         (lambda Y, F: diagnose(Y, F, thresholds=[1.0]), "thresholds"),
-        (lambda Y, F: threshold_curve(Y, F, max_points=0), "max_points"),
-        (lambda Y, F: draw_threshold_curves([], "x.png"), "nothing to draw"),
-        (lambda Y, F: draw_threshold_curves(threshold_curve(Y, F), "x.bmp"), "must end in"),
-        (
-            lambda Y, F: draw_threshold_curves(threshold_curve(Y, F), "x.png", thresholds=[1]),
-            r"one entry per curve \(4\), got 1",
-        ),
     ],
 )
 def test_bad_arguments(judged, call, message):
-    pytest.importorskip("matplotlib")
     with pytest.raises(ValueError, match=message):
         call(*judged)
-
-
-def test_figures(judged, tmp_path):
-    pytest.importorskip("matplotlib")
-    Y, scores = judged
-    names = ["plain", "<b>&$x_1$", "zwei\nZeilen", "ein sehr langer Name, der nicht mehr passt"]
-    curves = threshold_curve(Y, scores, label_names=names)
-    for suffix in ("png", "svg"):
-        file = draw_threshold_curves(curves, tmp_path / f"f1.{suffix}", thresholds=[0, 1, 0, 0])
-        assert file.stat().st_size > 5000
-    text = (tmp_path / "f1.svg").read_text()
-    assert text.count('id="axes_') == 4
-    few = draw_threshold_curves(curves, tmp_path / "few.svg", max_labels=2).read_text()
-    assert few.count('id="axes_') == 2
-    first = (tmp_path / "f1.svg").read_bytes()
-    draw_threshold_curves(curves, tmp_path / "f1.svg", thresholds=[0, 1, 0, 0.1])
-    assert (tmp_path / "f1.svg").read_bytes() != first
 
 
 def test_intervals_are_of_resampled_rows():
@@ -179,17 +128,3 @@ def test_intervals_do_not_depend_on_the_blocks(config):
         diagnose(Y, scores, n_resamples=-1)
     with pytest.raises(ValueError, match="confidence"):
         diagnose(Y, scores, confidence=1.0)
-
-
-def test_bars_per_label(judged, tmp_path):
-    pytest.importorskip("matplotlib")
-    Y, scores = judged
-    chances = 1 / (1 + np.exp(-scores))
-    plain = draw_diagnostics(diagnose(Y, chances), tmp_path / "d.svg").read_text()
-    found = diagnose(Y, chances, n_resamples=10)
-    calibration = diagnose_probabilities(Y, chances, n_resamples=10)
-    more = draw_diagnostics(found, tmp_path / "d.svg", calibration=calibration).read_text()
-    assert len(more) > len(plain)
-    without = diagnose_probabilities(Y, chances, n_resamples=0)
-    few = draw_diagnostics(found, tmp_path / "d.svg", calibration=without, max_labels=1)
-    assert len(few.read_text()) < len(more)

@@ -11,9 +11,7 @@ from imcc._utils.errors import InvalidArgumentError
 from imcc.estimators import TunedThresholds
 from imcc.inspection import (
     diagnose,
-    explain,
     inspect_model,
-    threshold_curve,
 )
 from imcc.inspection._results import names_of_features, names_of_labels
 
@@ -43,29 +41,6 @@ def test_diagnostics(scored):
     assert f"{found.labels[0].precision:.3f}" in text
     assert "\x1b" not in text
     assert len(text.splitlines()) == 6
-
-
-def test_curves(scored):
-    for curve in threshold_curve(*scored, label_names=NAMES):
-        frame = curve.to_frame()
-        np.testing.assert_array_equal(frame["threshold"], curve.thresholds)
-        assert list(frame.columns) == ["threshold", "precision", "recall", "f1"]
-        assert f"best F1 {np.nanmax(curve.f1):.3f}" in repr(curve)
-
-
-@pytest.mark.parametrize("by", ["evidence", "support"])
-def test_explanations(fitted, small_problem, by):
-    X, Y, X_new, _ = small_problem
-    found = explain(fitted, X_new[:1], 0, by=by, X=X, Y=Y)
-    found = found[0] if isinstance(found, list) else found
-    frame = found.to_frame()
-    assert len(frame) == sum(len(weights) for weights in found.weights.values())
-    assert frame["contribution"].sum() + found.constant == pytest.approx(found.score)
-    assert frame["contribution"].abs().is_monotonic_decreasing
-    lines = repr(found).splitlines()
-    assert f"score {found.score:.3f}" in lines[0]
-    total = sum(float(line.split()[-1]) for line in lines[2:])
-    assert total == pytest.approx(found.score, abs=0.01)
 
 
 def test_inspections(fitted, small_problem):

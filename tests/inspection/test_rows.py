@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from imcc import IMCCClassifier
 from imcc._utils.errors import InvalidArgumentError
-from imcc.inspection import draw_explanation, explain_columns, explain_row, nearest_rows
+from imcc.inspection import explain_columns, explain_row, nearest_rows
 from imcc.tables import TableClassifier
 
 HOSTILE = "<script>alert(1)</script>"
@@ -105,7 +105,3 @@ def test_a_row_by_its_columns_and_the_rows_around_it(table, model, tmp_path):
     assert "NearestRows" in repr(found)
     assert found.to_frame().shape == (5, 2)
     assert json.loads(json.dumps(found.to_dict()))["nearest"]["rows"] == list(found.nearest.rows)
-    pytest.importorskip("matplotlib")
-    whole = draw_explanation(found.columns, tmp_path / "c.svg", label="old").read_text()
-    few = draw_explanation(found.columns, tmp_path / "c.svg", label="old", top=2).read_text()
-    assert len(few) < len(whole)

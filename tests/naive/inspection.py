@@ -2,42 +2,6 @@
 
 import numpy as np
 
-from tests.naive.imcc import centers_and_soft_labels, kernel_features, stacked_least_squares
-
-
-def evidence_weights(X, Y, x, assignments, alpha, beta, gamma, kernel, sigma):
-    """Weights by refitting: turn one target after the other by one, and see how the score moves.
-
-    Soft labels are targets of their own here: they stay when a row's label is moved.
-    """
-    virtual = [centers_and_soft_labels(X, Y, a) for a in assignments]
-    psi, psi_x, *psi_z = kernel_features(
-        kernel(X, X, sigma),
-        kernel(x[np.newaxis], X, sigma),
-        *[kernel(z, X, sigma) for z, _, _ in virtual],
-    )
-
-    def score(y, soft):
-        blocks = [(pz, t, a) for pz, t, (_, _, a) in zip(psi_z, soft, virtual, strict=True)]
-        W, b = stacked_least_squares(psi, blocks, y, alpha, beta, gamma)
-        return (psi_x @ W + b)[0, 0]
-
-    y = Y[:, :1]
-    soft = [T[:, :1] for _, T, _ in virtual]
-    start = score(y, soft)
-    rows = np.empty(len(X))
-    for i in range(len(X)):
-        moved = y.copy()
-        moved[i] += 1
-        rows[i] = score(moved, soft) - start
-    centers = []
-    for k, T in enumerate(soft):
-        for j in range(len(T)):
-            moved = [t.copy() for t in soft]
-            moved[k][j] += 1
-            centers.append(score(y, moved) - start)
-    return rows, np.array(centers)
-
 
 def split_covariance(on, assignment):
     """The covariance of labels between clusters and within them, row by row."""

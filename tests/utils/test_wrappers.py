@@ -15,10 +15,9 @@ from imcc._utils.wrappers import (
     innermost,
     layers,
     transformers,
-    without_outer,
     without_search,
 )
-from imcc.estimators import MultilabelCalibrator, TunedThresholds
+from imcc.estimators import TunedThresholds
 
 SEARCH = IMCCClassifierCV([1.0], [0.1, 1.0], [0.1], [4], width_scales=1.0, cv=3, random_state=0)
 
@@ -100,15 +99,3 @@ def test_the_step_that_has_an_attribute():
     assert first_step_with(inner, "with_mean") is pipeline.steps[0][1]
     assert first_step_with(inner, "feature_range") is inner.steps[0][1]
     assert first_step_with(inner, "alpha") is None  # the last step is not the first
-
-
-def test_wrappers_of_some_kinds_are_taken_off(small_problem):
-    X, Y, *_ = small_problem
-    model = IMCCClassifier(4, random_state=0).fit(X, Y)
-    tuned = TunedThresholds(model, cv="prefit").fit(X, Y)
-    calibrated = MultilabelCalibrator(tuned, cv="prefit").fit(X, Y)
-    assert without_outer(model, TunedThresholds) is model
-    assert without_outer(calibrated, TunedThresholds) is calibrated
-    assert without_outer(calibrated, MultilabelCalibrator) is calibrated.estimator_
-    both = (TunedThresholds, MultilabelCalibrator)
-    assert without_outer(calibrated, both) is calibrated.estimator_.estimator_

@@ -70,15 +70,6 @@ def csv_rows(
         raise csv.Error(str(error), line) from error
 
 
-def is_missing(word: str) -> bool:
-    """Return whether a cell of text means a missing value.
-
-    >>> is_missing(" N/A "), is_missing("0")
-    (True, False)
-    """
-    return word.strip().lower() in MISSING
-
-
 def truth(word: str) -> float | None:
     """Return 0.0 or 1.0 for a word that means no or yes, and None for other words.
 

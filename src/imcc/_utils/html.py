@@ -27,8 +27,9 @@ def render_page(
     Parameters
     ----------
     package : str
-        Package with a folder ``templates``.  The files NAME.css and NAME.js beside NAME.html, if
-        there are any, follow the styles and the script of all pages.
+        Package with a folder ``templates``.  NAME.html fills the blocks of ``page.html``, which is
+        the frame of all pages.  The files NAME.css and NAME.js beside it, if there are any, follow
+        the styles and the script of all pages.
     template : str
         Name of the template, without its suffix.  Besides the values, it gets ``version``, ``css``,
         ``script`` and the hash ``script_hash`` for the content security policy.
@@ -41,7 +42,7 @@ def render_page(
     markup = require("markupsafe", "Writing a page").Markup
     shared, own = _texts("imcc._utils"), _texts(package)
     environment = jinja2.Environment(
-        loader=jinja2.DictLoader(own),
+        loader=jinja2.DictLoader(shared | own),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,

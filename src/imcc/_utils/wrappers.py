@@ -68,11 +68,6 @@ def first_step_with(model: Any, attribute: str) -> Any | None:
     return None
 
 
-def without_outer(model: Any, kinds: type | tuple[type, ...]) -> Any:
-    """Return what wrappers of some kinds are around, down to the first layer of another kind."""
-    return next(layer for layer in layers(model) if not isinstance(layer, kinds))
-
-
 def transformers(model: Any) -> list[Any]:
     """Return the transformers that are applied before the innermost model, in order."""
     pipelines = [layer for layer in layers(model) if isinstance(layer, Pipeline)]

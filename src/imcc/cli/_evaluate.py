@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 @click.command(
     epilog=examples(
         "imcc evaluate model.skops test.arff",
-        "imcc evaluate model.skops test.csv --draw labels.png",
-        "imcc evaluate model.skops test.csv --draw-calibration reliability.png",
         "imcc evaluate model.skops yeast --json",
     )
 )
@@ -60,17 +58,6 @@ if TYPE_CHECKING:
     show_default=True,
     help="Number of bootstrap resamples for the intervals; 0: no intervals.",
 )
-@click.option(
-    "--draw",
-    metavar="FILE",
-    help="Plot average precision, F1, AUC and calibration error per label, with intervals (PNG, "
-    "SVG or PDF).",
-)
-@click.option(
-    "--draw-calibration",
-    metavar="FILE",
-    help="Plot the calibration of a model with probabilities, before and after.",
-)
 @IGNORE
 @TRUST
 @QUIET
@@ -81,8 +68,6 @@ def evaluate(
     reading: dict[str, Any],
     top: int,
     resamples: int,
-    draw: str | None,
-    draw_calibration: str | None,
     ignore_extra: bool,
     trust: tuple[str, ...],
     quiet: bool,
@@ -105,8 +90,6 @@ def evaluate(
             raise InvalidArgumentError(
                 "model", "predicts one class per row, and has no labels to evaluate"
             )
-        if draw_calibration is not None:
-            check_probabilities(model, "draw_calibration")
         with working("reading", quiet=quiet):
             X, Y = load_matching(
                 inputs, reading, card, with_labels=True, ignore_extra=ignore_extra, model=model
@@ -122,10 +105,6 @@ def evaluate(
             metrics, labels, judged = inspection.evaluate_model(
                 model, X, Y, label_names=card.label_names, n_resamples=resamples
             )
-        if draw is not None:
-            inspection.draw_diagnostics(labels, draw, calibration=judged)
-        if draw_calibration is not None and judged is not None:
-            inspection.draw_calibration(judged, draw_calibration)
     if as_json:
         more = {} if judged is None else {"probabilities": judged.to_dict()}
         print_json({"model": model_file, "metrics": to_plain(metrics), **labels.to_dict(), **more})
@@ -134,9 +113,6 @@ def evaluate(
         _print(metrics, labels, order[:top])
         if judged is not None:
             _print_probabilities(judged, order[:top])
-    for file in (draw, draw_calibration):
-        if file is not None and not quiet:
-            say(f"Drew {file}", err=True)
 
 
 def check_probabilities(model: Any, option: str) -> None:
@@ -151,28 +127,19 @@ def check_probabilities(model: Any, option: str) -> None:
 
 def _print_probabilities(found: CalibrationDiagnostics, shown: list[int]) -> None:
     """Print the quality of probabilities: means over labels, and some labels."""
-    measures = ("log loss", "Brier score", "calibration error")
-    attributes = ("log_loss", "brier", "calibration_error")
-    before = found.before
-    columns = [("label", "left"), ("rows", "right")]
-    for words in measures:
-        columns += [(words, "right")] if before is None else [(words, "right"), ("before", "right")]
-    lines: list[tuple[Any, ...]] = [("mean over labels", "", found, before)]
-    for j in shown:
-        label = found.labels[j]
-        lines.append((label.label, label.support, label, before and before.labels[j]))
-    cells = []
-    for name, support, after, earlier in lines:
-        cell = [name, support]
-        for measure in attributes:
-            cell.append(getattr(after, measure).text(2))
-            if earlier is not None:
-                cell.append(f"{getattr(earlier, measure).value:.3f}")
-        cells.append(cell)
+    measures = {"log_loss": "log loss", "brier": "Brier score"}
+    measures |= {"calibration_error": "calibration error"}
+    columns = [("label", "left"), *((words, "right") for words in ("rows", *measures.values()))]
+    lines: list[tuple[Any, ...]] = [("mean over labels", "", found)]
+    lines += [(found.labels[j].label, found.labels[j].support, found.labels[j]) for j in shown]
     title = (
         "Probabilities; lower is better, and perfect ones have a calibration error of "
         f"{found.error_by_chance:.3f} by chance"
     )
+    cells = [
+        [name, support, *(getattr(part, measure).text(2) for measure in measures)]
+        for name, support, part in lines
+    ]
     print_wide_table(title, columns, cells)
 
 

@@ -9,7 +9,6 @@ import click
 
 from imcc._utils.errors import ImccError, InvalidArgumentError, given
 from imcc._utils.text import printable
-from imcc.cli._choices import BY
 from imcc.cli._inputs import (
     check_output,
     fingerprint_of,
@@ -34,7 +33,6 @@ from imcc.cli._terminal import print_json, print_table, problems_reported, say, 
 
 if TYPE_CHECKING:
     from imcc.inspection._clusters import Inspection
-    from imcc.inspection._explain import Explanation
     from imcc.inspection._rows import RowExplanation
     from imcc.persistence._card import ModelCard
 
@@ -44,14 +42,28 @@ _HALF, _LONGEST = 10, 28
 _SHOWN_COLUMNS = 3
 
 
+class _Costs(click.ParamType):
+    """Two numbers, after the name of a label and an equals sign if they are for it only."""
+
+    name = "[LABEL=]FP,FN"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str | None, tuple[float, float]]:
+        label, _, numbers = str(value).rpartition("=")
+        try:
+            first, second = map(float, numbers.split(","))
+        except ValueError:
+            self.fail(f"{value!r} is not of the form 1,5 or label=1,5", param, ctx)
+        return label or None, (first, second)
+
+
 @click.command(
     epilog=examples(
         "imcc inspect model.skops",
         "imcc inspect model.skops rows.csv --html page.html",
-        "imcc inspect model.skops --data train.csv --draw clusters.png",
+        "imcc inspect model.skops --html page.html --costs 1,5 --costs refund=20,1",
+        "imcc inspect model.skops --data train.csv",
         "imcc inspect model.skops new.csv --row 7 --data train.csv",
-        "imcc inspect model.skops train.csv --row T-0041 --label late --draw row.png",
-        "imcc inspect model.skops new.csv --row 0 --data train.csv --by evidence",
+        "imcc inspect model.skops train.csv --row T-0041 --label late",
     )
 )
 @MODEL
@@ -62,8 +74,7 @@ _SHOWN_COLUMNS = 3
     type=DataPath(),
     multiple=True,
     metavar="NAME_OR_FILE",
-    help="Training data: for label correlations, and for the rows that a row is compared with; "
-    "needed for --by evidence.",
+    help="Training data: for label correlations, and for the rows that a row is compared with.",
 )
 @rows_options
 @click.option(
@@ -74,14 +85,6 @@ _SHOWN_COLUMNS = 3
 @click.option(
     "--label",
     help="Label whose score is explained.  [default: the one that exceeds its threshold the most]",
-)
-@click.option(
-    "--by",
-    type=click.Choice(BY),
-    default="columns",
-    show_default=True,
-    help="Explain by the columns of the table (any model), by the labels of training rows and "
-    "clusters, by similar rows, by features (linear models), or by members (ensembles).",
 )
 @click.option(
     "--top",
@@ -97,10 +100,11 @@ _SHOWN_COLUMNS = 3
     "given after the model, or on the held-out probabilities that it keeps.",
 )
 @click.option(
-    "--draw",
-    metavar="FILE",
-    help="Plot the clusters or members of the model, or the explanation of the row (PNG, SVG or "
-    "PDF).",
+    "--costs",
+    type=_Costs(),
+    multiple=True,
+    help="What a false positive and a false negative cost, for --html: of every label, or of the "
+    "one that is named; may be repeated.  The page has the cheapest threshold.",
 )
 @TRUST
 @FORCE
@@ -113,10 +117,9 @@ def inspect(
     reading: dict[str, Any],
     row: str | None,
     label: str | None,
-    by: str,
     top: int,
     html: str | None,
-    draw: str | None,
+    costs: tuple[tuple[str | None, tuple[float, float]], ...],
     trust: tuple[str, ...],
     force: bool,
     quiet: bool,
@@ -128,25 +131,27 @@ def inspect(
     the label correlations that they carry.  With --row, shows the contribution of each column of
     the table to the score of a label (Shapley values), and the nearest rows.
     """
-    from imcc import inspection
     from imcc._utils.plain import to_plain
     from imcc._utils.wrappers import first_with
 
-    if html is not None and (row is not None or draw is not None):
-        raise click.UsageError("--html is about all rows: leave out --row and --draw")
-    about_row = label is not None or by != "columns"
-    if row is None and (about_row or (inputs and html is None)):
-        raise click.UsageError("rows, --label and --by are about one row: say which with --row")
+    if html is not None and row is not None:
+        raise click.UsageError("--html is about all rows: leave out --row")
+    if costs and html is None:
+        raise click.UsageError("--costs is about the page: say where to write it with --html")
+    if row is None and (label is not None or (inputs and html is None)):
+        raise click.UsageError("rows and --label are about one row: say which with --row")
     if not (inputs or data_inputs):
         refuse_options(["schema"], "reading data, of which none are named")
     with problems_reported():
-        if (output := draw or html) is not None:
-            check_output(output, force)
+        if html is not None:
+            check_output(html, force)
         model, card = open_saved(model_file, trust)
         about: dict[str, Any] = {"file": model_file, "card": card.to_dict()}
         if html is not None:
             with working("writing the page", quiet=quiet):
-                _write_page(model_file, model, card, inputs or data_inputs, reading, html)
+                _write_page(
+                    model_file, model, card, inputs or data_inputs, reading, html, dict(costs)
+                )
             if as_json:
                 print_json(to_plain(about | {"page": html}))
             if not quiet:
@@ -162,27 +167,18 @@ def inspect(
                         inputs, reading, card, with_labels=False, ignore_extra=True, model=model
                     )
                 is_training = not inputs or inputs == data_inputs
-                found: Any = _explain(model, card, rows, row, X, Y, is_training, label, by)
-            if draw is not None:
-                drawn = found.columns if by == "columns" else found
-                inspection.draw_explanation(drawn, draw, label=label, top=top)
+                found: Any = _explain(model, card, rows, row, X, Y, is_training)
             about["explanation"] = found.to_dict()
-            if not as_json and by == "columns":
+            if not as_json:
                 _print_row(found, row, label, top, ", ".join(data_inputs or inputs), X is not None)
-            elif not as_json:
-                _print_explanation(found, row, top)
         else:
             ensemble = first_with(model, "members_")
             if ensemble is not None:
                 found, about["members"] = None, ensemble.members_
             else:
                 with working("inspecting", quiet=quiet):
-                    found = _clusters(model, card, X, Y, strict=draw is not None)
+                    found = _clusters(model, card, X, Y)
                 about["inspection"] = None if isinstance(found, str) else found.to_dict()
-            if draw is not None and ensemble is not None:
-                inspection.draw_members(model, draw)
-            elif draw is not None:
-                inspection.draw_clusters(found, draw)
             if not as_json:
                 _print_model(model_file, model, card)
                 if ensemble is not None:
@@ -193,8 +189,6 @@ def inspect(
                     _print_clusters(found, top)
         if as_json:
             print_json(to_plain(about))
-    if draw is not None and not quiet:
-        say(f"Wrote {draw}", err=True)
 
 
 def _training_data(
@@ -222,9 +216,13 @@ def _write_page(
     inputs: tuple[str, ...],
     reading: dict[str, Any],
     path: str,
+    costs: dict[str | None, tuple[float, float]],
 ) -> None:
     from imcc.inspection import model_page
 
+    # Those of labels that are not named; the page takes all labels by their names.
+    prices = dict.fromkeys(card.label_names, costs[None]) if None in costs else {}
+    prices |= {name: pair for name, pair in costs.items() if name is not None}
     X = Y = None
     if inputs:
         X, Y = load_matching(
@@ -236,21 +234,20 @@ def _write_page(
         Y,
         path=path,
         title=f"{Path(model_file).name}: {card.data_name}" if card.data_name else model_file,
+        costs=prices or None,
         row_names=None if X is None else _ids(model, X),
         label_names=card.label_names or None,
         feature_names=None if X is None or hasattr(X, "columns") else card.feature_names or None,
     )
 
 
-def _clusters(model: Any, card: ModelCard, X: Any, Y: Any, strict: bool) -> Inspection | str:
-    """Return the clusters of a model, or, unless ``strict``, why it has none."""
+def _clusters(model: Any, card: ModelCard, X: Any, Y: Any) -> Inspection | str:
+    """Return the clusters of a model, or why it has none."""
     from imcc.inspection import inspect_model
 
     try:
         return inspect_model(model, X, Y, label_names=card.label_names or None)
     except ImccError as error:
-        if strict:
-            raise
         return shown_message(error)
 
 
@@ -262,12 +259,8 @@ def _explain(
     X: Any,
     Y: Any,
     is_training: bool,
-    label: str | None,
-    by: str,
-) -> RowExplanation | Explanation:
-    """Explain a row: by its columns, compared with the training data X or else with ``rows``."""
-    import numpy as np
-
+) -> RowExplanation:
+    """Explain a row by its columns, compared with the training data X or else with ``rows``."""
     from imcc import inspection
     from imcc.inspection._mixed import take_rows
 
@@ -280,10 +273,6 @@ def _explain(
     number = _find_row(model, rows, row)
     x = take_rows(rows, [number])
     names = card.label_names or None
-    if by != "columns":
-        best = int(np.argmax(np.atleast_2d(model.decision_function(x))[0]))
-        explainer = inspection.Explainer(model, X, Y, label_names=names)
-        return explainer.explain(x, best if label is None else label, by)
     compared = rows if X is None else X
     if compared.shape[0] < 2:
         raise InvalidArgumentError(
@@ -395,26 +384,6 @@ def _print_clusters(found: Inspection, top: int) -> None:
     ]
     headings = [("label", "left"), ("and", "left"), ("correlation", "right"), ("carried", "right")]
     print_table(title, headings, rows)
-
-
-def _print_explanation(one: Explanation, row: str, top: int) -> None:
-    verdict = "predicted" if one.score >= one.threshold else "not predicted"
-    parts = one.top(top)
-    rows = [
-        (p.name, f"{p.weight:+.4f}", f"{p.value:+.4f}", f"{p.contribution:+.4f}") for p in parts
-    ]
-    sums = one.rest(parts)
-    if one.by == "evidence":
-        totals = one.totals()
-        sums += [("real rows together", totals["row"])]
-        sums += [("virtual examples together", totals["center"])]
-    rows += [(name, "", "", f"{size:+.4f}") for name, size in sums]
-    print_table(
-        f"Row {row}, {one.label}: score {one.score:+.4f}, {verdict} (from {one.threshold:+.4f} on)"
-        f"; by {one.by}",
-        [("part", "left"), ("weight", "right"), ("value", "right"), ("contribution", "right")],
-        rows,
-    )
 
 
 def _print_row(

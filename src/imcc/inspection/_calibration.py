@@ -1,4 +1,4 @@
-r"""Quality of probabilities per label, with intervals, before and after calibration.
+r"""Quality of probabilities per label, with intervals.
 
 For one label with probabilities p_i and true values y_i in {0, 1} of n rows::
 
@@ -21,18 +21,17 @@ drawn with these probabilities.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
-from sklearn.pipeline import Pipeline
 
 from imcc._utils.config import get_config
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.validation import check_count
-from imcc._utils.wrappers import innermost, layers
+from imcc._utils.wrappers import innermost
 from imcc.baselines import (
     JFSC,
     LIFT,
@@ -41,7 +40,6 @@ from imcc.baselines import (
     EnsembleClassifierChains,
     KernelRidgeBaseline,
 )
-from imcc.estimators.calibrator import MultilabelCalibrator
 from imcc.estimators.cross_fit import label_scores
 from imcc.estimators.imcc import IMCCClassifier
 from imcc.inspection._bootstrap import (
@@ -97,7 +95,7 @@ class LabelCalibration:
 
 @dataclass(frozen=True, repr=False)
 class CalibrationDiagnostics(Result):
-    """Quality of the probabilities of all labels, after and before calibration.
+    """Quality of the probabilities of all labels.
 
     Attributes
     ----------
@@ -111,11 +109,6 @@ class CalibrationDiagnostics(Result):
         Means over the labels.
     error_by_chance : float
         Mean over the labels.
-    before : CalibrationDiagnostics or None
-        The same for the probabilities before calibration, if they were given.
-    changes : dict of str to Estimate
-        Difference of each of the three means, after minus before calibration; negative values are
-        improvements.  Both are computed on the same resamples.  Empty if ``before`` is None.
     """
 
     labels: tuple[LabelCalibration, ...]
@@ -125,40 +118,28 @@ class CalibrationDiagnostics(Result):
     brier: Estimate
     calibration_error: Estimate
     error_by_chance: float
-    before: CalibrationDiagnostics | None
-    changes: dict[str, Estimate]
 
     _n_index = 1
     _shown = ("label", "support", *MEASURES, "error_by_chance")
 
     def _title(self) -> str:
-        title = (
+        return (
             f"Probabilities of {len(self.labels):,} labels on {self.n_rows:,} rows: log loss "
             f"{self.log_loss}, Brier score {self.brier}, calibration error "
             f"{self.calibration_error} ({self.error_by_chance:.3f} by chance)"
         )
-        if self.before is not None:
-            title += (
-                f"; before calibration {self.before.log_loss.value:.3f}, "
-                f"{self.before.brier.value:.3f}, {self.before.calibration_error.value:.3f}"
-            )
-        return title
 
     def _table(self) -> dict[str, list[Any]]:
         columns: dict[str, list[Any]] = {
             "label": [label.label for label in self.labels],
             "support": [label.support for label in self.labels],
         }
-        found = [(self, "")] if self.before is None else [(self, ""), (self.before, "_before")]
-        for diagnostics, ending in found:
-            for name in MEASURES:
-                for part, word in (("value", ""), ("low", "_low"), ("high", "_high")):
-                    columns[f"{name}{word}{ending}"] = [
-                        getattr(getattr(label, name), part) for label in diagnostics.labels
-                    ]
-            columns[f"error_by_chance{ending}"] = [
-                label.error_by_chance for label in diagnostics.labels
-            ]
+        for name in MEASURES:
+            for part, word in (("value", ""), ("low", "_low"), ("high", "_high")):
+                columns[f"{name}{word}"] = [
+                    getattr(getattr(label, name), part) for label in self.labels
+                ]
+        columns["error_by_chance"] = [label.error_by_chance for label in self.labels]
         return columns
 
     def to_frame(self) -> Any:
@@ -169,8 +150,7 @@ class CalibrationDiagnostics(Result):
         pandas.DataFrame
             Indexed by label, with the columns ``support``; ``log_loss``, ``log_loss_low``,
             ``log_loss_high`` and the same for ``brier`` and ``calibration_error``; and
-            ``error_by_chance``.  If there are probabilities before calibration, all columns except
-            ``support`` are repeated with the suffix ``_before``.
+            ``error_by_chance``.
         """
         return super().to_frame()
 
@@ -179,7 +159,6 @@ def diagnose_probabilities(
     y_true: Any,
     chances: Any,
     *,
-    before: Any = None,
     n_bins: int = 10,
     confidence: float = 0.95,
     n_resamples: int = 500,
@@ -200,8 +179,6 @@ def diagnose_probabilities(
         True labels, coded {0, 1}, {-1, +1} or boolean.
     chances : array-like of shape (n_samples, n_labels)
         Predicted probabilities.
-    before : array-like of shape (n_samples, n_labels), default=None
-        Probabilities of the same rows before calibration, for comparison.
     n_bins : int, default=10
         Number of bins of equal width for the calibration error.
     confidence : float, default=0.95
@@ -218,13 +195,11 @@ def diagnose_probabilities(
     CalibrationDiagnostics
         With ``log_loss``, ``brier`` and ``calibration_error`` over all labels, each with ``value``,
         ``low`` and ``high``; the same per label in ``labels``, with ``counts``, ``predicted`` and
-        ``observed`` per bin; ``error_by_chance``, ``before`` and ``changes``; ``to_frame()`` and
-        ``to_dict()``.
+        ``observed`` per bin; ``error_by_chance``; ``to_frame()`` and ``to_dict()``.
 
     See Also
     --------
     diagnose : Quality of the scores and of the decisions.
-    draw_calibration : Plot the result.
 
     Notes
     -----
@@ -237,38 +212,42 @@ def diagnose_probabilities(
     >>> rng = np.random.default_rng(0)
     >>> right = rng.uniform(size=(2000, 2))
     >>> truth = rng.uniform(size=(2000, 2)) < right
-    >>> found = diagnose_probabilities(truth, right, before=np.sqrt(right))
-    >>> found.log_loss.value < found.before.log_loss.value
+    >>> found = diagnose_probabilities(truth, right)
+    >>> wrong = diagnose_probabilities(truth, np.sqrt(right))
+    >>> found.log_loss.value < wrong.log_loss.value
     True
-    >>> found.calibration_error.value < 0.05 < found.before.calibration_error.low
-    True
-    >>> found.changes["brier"].high < 0
+    >>> found.calibration_error.value < 0.05 < wrong.calibration_error.low
     True
     """
     check_resampling(n_resamples, confidence, at_least=0)
     check_count("n_bins", n_bins)
     on, values, names = checked(y_true, chances, label_names)
-    parts = [_Part(on, _in_range("chances", values), n_bins)]
-    if before is not None:
-        other = checked(y_true, before, label_names)[1]
-        parts.append(_Part(on, _in_range("before", other), n_bins))
+    part = _Part(on, _in_range("chances", values), n_bins)
     rng = np.random.default_rng(random_state)
-    resampled = _resample(parts, len(on), n_resamples, rng)
-    tails = tails_of(confidence)
-    found = [
-        _diagnostics(part, names, drawn, tails, confidence, part.by_chance(rng))
-        for part, drawn in zip(parts, resampled, strict=True)
-    ]
-    if before is None:
-        return found[0]
-    changes = {}
-    for k, name in enumerate(MEASURES):
-        moved = (resampled[0][:, k] - resampled[1][:, k]).mean(axis=1)
-        change = float((parts[0].measures[k] - parts[1].measures[k]).mean())
-        if name == "calibration_error" and len(moved):
-            moved = moved - moved.mean() + change
-        changes[name] = estimate(change, moved, tails)
-    return replace(found[0], before=found[1], changes=changes)
+    drawn = np.concatenate(
+        [
+            np.empty((0, *part.measures.shape)),
+            *map(part.of, resampled_counts(len(on), n_resamples, rng, get_config().sum_entries)),
+        ]
+    )
+    tails, by_chance = tails_of(confidence), part.by_chance(rng)
+    labels = tuple(
+        LabelCalibration(
+            label=names[j],
+            support=int(on[:, j].sum()),
+            **_estimates(part.measures[:, j], drawn[:, :, j], tails),
+            error_by_chance=float(by_chance[j]),
+            **bins,
+        )
+        for j, bins in enumerate(part.reliability())
+    )
+    return CalibrationDiagnostics(
+        labels=labels,
+        n_rows=len(on),
+        confidence=confidence,
+        **_estimates(part.measures.mean(axis=1), drawn.mean(axis=2), tails),
+        error_by_chance=float(by_chance.mean()),
+    )
 
 
 def _in_range(name: str, values: np.ndarray) -> np.ndarray:
@@ -344,46 +323,6 @@ class _Part:
         return sums.reshape(q, self.n_bins)
 
 
-def _resample(
-    parts: list[_Part], n: int, n_resamples: int, rng: np.random.Generator
-) -> list[np.ndarray]:
-    """Return the measures of all parts on the same resamples, (n_resamples, 3, n_labels) each."""
-    found = [[np.empty((0, *part.measures.shape))] for part in parts]
-    for counts in resampled_counts(n, n_resamples, rng, get_config().sum_entries):
-        for part, values in zip(parts, found, strict=True):
-            values.append(part.of(counts))
-    return [np.concatenate(values) for values in found]
-
-
-def _diagnostics(
-    part: _Part,
-    names: Sequence[str],
-    drawn: np.ndarray,
-    tails: tuple[float, float],
-    confidence: float,
-    by_chance: np.ndarray,
-) -> CalibrationDiagnostics:
-    labels = tuple(
-        LabelCalibration(
-            label=names[j],
-            support=int(part.on[:, j].sum()),
-            **_estimates(part.measures[:, j], drawn[:, :, j], tails),
-            error_by_chance=float(by_chance[j]),
-            **bins,
-        )
-        for j, bins in enumerate(part.reliability())
-    )
-    return CalibrationDiagnostics(
-        labels=labels,
-        n_rows=len(part.on),
-        confidence=confidence,
-        **_estimates(part.measures.mean(axis=1), drawn.mean(axis=2), tails),
-        error_by_chance=float(by_chance.mean()),
-        before=None,
-        changes={},
-    )
-
-
 def _estimates(values: np.ndarray, drawn: np.ndarray, tails: tuple[float, float]) -> dict[str, Any]:
     """Return the three measures with intervals from resampled values, shape (n_resamples, 3)."""
     return {
@@ -434,32 +373,4 @@ def score_probabilities(model: Any, X: Any, n_labels: int) -> np.ndarray | None:
         return np.clip(label_scores(model, X, n_labels) + 0.5, 0.0, 1.0)
     if isinstance(inner, _PLATT) and inner.scores == "probability":
         return expit(label_scores(model, X, n_labels))
-    return None
-
-
-def probabilities_before_calibration(model: Any, X: Any, n_labels: int) -> np.ndarray | None:
-    """Return the probabilities that a calibrated model implies before calibration.
-
-    Parameters
-    ----------
-    model : classifier
-        A fitted classifier that contains a :class:`imcc.estimators.MultilabelCalibrator` or a
-        search with ``calibrate=True``, possibly inside pipelines and wrappers.
-    X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
-        Rows.
-    n_labels : int
-        Number of labels.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_labels), or None
-        As for :func:`score_probabilities`; also None for a model without calibration.
-    """
-    for layer in layers(model):
-        if isinstance(layer, MultilabelCalibrator):
-            return score_probabilities(layer.estimator_, X, n_labels)
-        if hasattr(layer, "calibration_"):  # a search with calibrate=True
-            return score_probabilities(layer.best_estimator_, X, n_labels)
-        if isinstance(layer, Pipeline) and len(layer.steps) > 1:
-            X = layer[:-1].transform(X)
     return None

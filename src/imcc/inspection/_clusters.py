@@ -138,8 +138,6 @@ class Inspection(Result):
         and clusterings.
     label_names : tuple of str
         Names of the labels.
-    thresholds : ndarray of shape (n_labels,)
-        A label is predicted if its score is at least this value.
     clusters : tuple of Cluster
         One entry per virtual example.
     assignment : ndarray of shape (n_samples, n_clusterings)
@@ -150,7 +148,6 @@ class Inspection(Result):
 
     facts: dict[str, Any]
     label_names: tuple[str, ...]
-    thresholds: np.ndarray
     clusters: tuple[Cluster, ...]
     assignment: np.ndarray
     correlations: LabelCorrelations
@@ -238,17 +235,13 @@ def inspect_model(
     Inspection
         With ``clusters`` (``index``, ``size``, ``shares`` of the labels, ``soft_labels`` and the
         ``nearest`` rows of each), ``largest(count)``, ``correlations`` (``total``, ``carried``,
-        ``share``, ``by_chance`` and ``strongest(count)``), ``thresholds`` and ``facts`` such as the
+        ``share``, ``by_chance`` and ``strongest(count)``), and ``facts`` such as the
         kernel; ``to_frame()`` and ``to_dict()``.
 
     Raises
     ------
     ValueError
         If X or Y are not the training data of the model.
-
-    See Also
-    --------
-    draw_clusters, draw_correlations : Plot the result.
 
     Examples
     --------
@@ -292,7 +285,6 @@ def inspect_model(
     return Inspection(
         facts=_facts(inside),
         label_names=names,
-        thresholds=inside.thresholds,
         clusters=clusters,
         assignment=inside.assignment,
         correlations=label_correlations(

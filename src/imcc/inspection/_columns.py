@@ -278,9 +278,7 @@ def explain_columns(
 
     See Also
     --------
-    explain : Decompose a score by training rows, virtual examples, features or members.
     explain_row : With the nearest rows.
-    draw_explanation : Plot the result.
 
     Notes
     -----

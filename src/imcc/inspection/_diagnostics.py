@@ -10,10 +10,9 @@ import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.utils import check_array
 
-from imcc._math.thresholds import Cuts, cuts
+from imcc._math.thresholds import cuts
 from imcc._utils.config import get_config
-from imcc._utils.text import printable
-from imcc._utils.validation import check_count, check_thresholds, label_matrix
+from imcc._utils.validation import check_thresholds, label_matrix
 from imcc.inspection._bootstrap import (
     Estimate,
     check_resampling,
@@ -172,44 +171,6 @@ class Diagnostics(Result):
         return super().to_frame()
 
 
-@dataclass(frozen=True, repr=False)
-class ThresholdCurve(Result):
-    """Precision, recall and F1 of one label for all distinct decisions.
-
-    Attributes
-    ----------
-    label : str
-        Name of the label.
-    thresholds : ndarray of shape (n_cuts,)
-        Thresholds, in decreasing order.
-    precision : ndarray of shape (n_cuts,)
-        NaN if the label is predicted for no row.
-    recall : ndarray of shape (n_cuts,)
-        NaN if no row has the label.
-    f1 : ndarray of shape (n_cuts,)
-        0 if no row has the label.
-    """
-
-    label: str
-    thresholds: np.ndarray
-    precision: np.ndarray
-    recall: np.ndarray
-    f1: np.ndarray
-
-    def _title(self) -> str:
-        title = f"ThresholdCurve of {printable(self.label)}: {len(self.thresholds):,} thresholds"
-        best = int(self.f1.argmax())
-        return f"{title}, best F1 {self.f1[best]:.3f} from {self.thresholds[best]:.3f} on"
-
-    def _table(self) -> dict[str, list[float]]:
-        return {
-            "threshold": self.thresholds.tolist(),
-            "precision": self.precision.tolist(),
-            "recall": self.recall.tolist(),
-            "f1": self.f1.tolist(),
-        }
-
-
 def diagnose(
     y_true: Any,
     scores: Any,
@@ -248,11 +209,6 @@ def diagnose(
         ``precision``, ``recall``, ``f1``, ``auc``, ``average_precision``, ``best_threshold``,
         ``best_f1`` and ``intervals``), ``macro_f1``, ``micro_f1``, ``macro_auc`` and others over
         all labels; ``to_frame()`` and ``to_dict()``.
-
-    See Also
-    --------
-    threshold_curve : Precision, recall and F1 for all thresholds.
-    draw_diagnostics : Plot the result.
 
     Examples
     --------
@@ -339,66 +295,6 @@ def _with_intervals(
         one = estimate(getattr(found, name), values, tails)
         intervals[name] = (one.low, one.high)
     return replace(found, labels=tuple(labels), intervals=intervals)
-
-
-def threshold_curve(
-    y_true: Any,
-    scores: Any,
-    *,
-    label_names: Sequence[str] | None = None,
-    max_points: int | None = None,
-) -> list[ThresholdCurve]:
-    """Compute precision, recall and F1 per label as functions of the threshold.
-
-    Parameters
-    ----------
-    y_true : array-like or sparse matrix of shape (n_samples, n_labels)
-        True labels, coded {0, 1}, {-1, +1} or boolean.
-    scores : array-like of shape (n_samples, n_labels)
-        Scores of the same rows.
-    label_names : sequence of str, default=None
-        Names of the labels; ``label0, label1, ...`` by default.
-    max_points : int, default=None
-        Number of evenly spaced thresholds to keep per label, for plotting; the one with the best F1
-        is kept in addition.  By default, all thresholds are kept.
-
-    Returns
-    -------
-    list of ThresholdCurve
-        One curve per label, with the arrays ``thresholds`` (decreasing), ``precision``, ``recall``
-        and ``f1``.
-
-    See Also
-    --------
-    draw_threshold_curves : Plot the curves.
-
-    Examples
-    --------
-    >>> from imcc.inspection import threshold_curve
-    >>> (curve,) = threshold_curve([[1], [0], [1]], [[0.5], [0.25], [0.0]])
-    >>> curve.thresholds.round(3).tolist(), curve.f1.round(2).tolist()
-    ([0.5, 0.375, 0.125, 0.0], [0.0, 0.67, 0.5, 0.8])
-    """
-    on, scores, names = checked(y_true, scores, label_names)
-    if max_points is not None:
-        check_count("max_points", max_points)
-    return [_curve(names[j], cuts(on[:, j], scores[:, j]), max_points) for j in range(on.shape[1])]
-
-
-def _curve(name: str, found: Cuts, max_points: int | None) -> ThresholdCurve:
-    marked = found.tp + found.fp
-    f1 = f1_of_counts(found.tp, found.fp, found.n_on - found.tp)
-    kept = np.arange(len(marked))
-    if max_points is not None and len(kept) > max_points:
-        kept = np.unique(np.linspace(0, len(marked) - 1, max_points).round().astype(int))
-        kept = np.union1d(kept, [int(f1.argmax())])
-    return ThresholdCurve(
-        name,
-        found.thresholds[kept],
-        _shares(found.tp, marked)[kept],
-        _shares(found.tp, np.full(len(marked), found.n_on))[kept],
-        f1[kept],
-    )
 
 
 def _diagnose_label(

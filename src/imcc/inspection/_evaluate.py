@@ -14,7 +14,6 @@ from imcc.estimators.thresholds import decision_thresholds
 from imcc.inspection._calibration import (
     CalibrationDiagnostics,
     diagnose_probabilities,
-    probabilities_before_calibration,
 )
 from imcc.inspection._diagnostics import Diagnostics, diagnose
 from imcc.metrics import evaluate
@@ -95,7 +94,7 @@ def evaluate_model(
     }
     # Scoring rows takes most of the time.
     has_probabilities = hasattr(model, "predict_proba")
-    shares = (2, 1, 2, 1) if has_probabilities else (2, 1)
+    shares = (2, 1, 1) if has_probabilities else (2, 1)
     with part(0, shares, "scoring rows"):
         scores = label_scores(model, X, n_labels, method=deciding_method(model))
     thresholds = decision_thresholds(model, n_labels)
@@ -106,8 +105,6 @@ def evaluate_model(
         labels = diagnose(y, scores, thresholds=thresholds, **options)
     if not has_probabilities:
         return Evaluation(metrics, labels, None)
-    with part(2, shares, "computing probabilities before calibration"):
-        before = probabilities_before_calibration(model, X, n_labels)
-    with part(3, shares, "resampling probabilities"):
-        judged = diagnose_probabilities(y, scores, before=before, **options)
+    with part(2, shares, "resampling probabilities"):
+        judged = diagnose_probabilities(y, scores, **options)
     return Evaluation(metrics, labels, judged)

@@ -1,26 +1,25 @@
 r"""Labels that look wrong: entries whose held-out probability contradicts the given label.
 
-For one label, let p be the held-out probability of a row.  As in confident learning (Northcutt,
-Jiang and Chuang 2021), the mean of p over the rows that have the label, and of 1 - p over those
-that lack it, are how sure the model usually is of either.  An entry is suspect if the model is at
-least that sure of the opposite of what is given, and surer of it than of what is given.
+Let labels be added and forgotten with the rates
 
-Suspect entries are ranked by the estimated probability that they are wrong.  With the rates
+    r0 = P(given 1 | true 0),    r1 = P(given 0 | true 1).
 
-    r0 = P(given 1 | true 0),    r1 = P(given 0 | true 1)
+For an entry whose true label is 1 with probability t, the given label is by Bayes' rule wrong with
+the probability ::
 
-at which the label was added or forgotten, it is by Bayes' rule ::
+    given 1:   (1 - t) r0 / ((1 - t) r0 + t (1 - r1))
+    given 0:   t r1 / (t r1 + (1 - t) (1 - r0))
 
-    given 1:   (1 - p) r0 / ((1 - p) r0 + p (1 - r1))
-    given 0:   p r1 / (p r1 + (1 - p) (1 - r0))
+A model that repeats the errors it has learned from has the probability of the given label,
+``p = r0 + t (1 - r0 - r1)``; one that sees through them has p = t.  Models are in between, and the
+score is the mean of both.
 
-The rates are the shares of contradictions where the model is surest: r0 among the tenth of the rows
-with the lowest p, r1 among those with the highest p, a tenth as many as have the label; the
-geometric means over all labels, since few rows tell those of one.  There are hard rows among these
-too, so that the rates are too high rather than too low; what matters is which of the two is higher.
-If labels were only ever forgotten, a row that has a label against all odds is rarely wrong,
-although its probability is as low as it gets.  The model has learned from labels that are wrong
-themselves, so that p is never below r0, where the score is about one half: it is cautious.
+The rates are the shares of contradictions where the model is surest, as in confident learning
+(Northcutt, Jiang and Chuang 2021): r0 among the entries with the lowest p, r1 among those with the
+highest p, of all labels together, since few rows tell those of one.  There are hard rows among
+these too, so that the rates are too high rather than too low; what matters most is which of the two
+is higher.  If labels were only ever forgotten, a row that has a label against all odds is rarely
+wrong, although its probability is as low as it gets.
 """
 
 from __future__ import annotations
@@ -39,9 +38,9 @@ from imcc._utils.validation import binarize_sets, check_number, encode_target, l
 from imcc._utils.wrappers import first_with
 from imcc.inspection._results import Result, names_of_labels
 
-# Share of the rows where the model is surest, and their least numbers.
-_SUREST, _FEWEST_WITHOUT, _FEWEST_WITH = 0.1, 30, 10
-# Where half of the surest rows contradict, the model knows nothing about the label.
+# Share of the entries where the model is surest, and their least numbers.
+_SUREST, _FEWEST_WITHOUT, _FEWEST_WITH = 0.02, 100, 30
+# Where half of the surest entries contradict, the model knows nothing about the labels.
 _HIGHEST_RATE = 0.45
 
 
@@ -136,8 +135,7 @@ def find_label_issues(
         them.
     min_score : float, default=0.4
         Minimum of the estimated probability that a label is wrong, between 0 and 1; 0 lists all
-        suspect entries.  The estimate is cautious: a label that the model would never expect has
-        about one half.
+        suspect entries.
     label_names : sequence of str, default=None
         Names of the labels; by default those of ``y`` or of the model.
 
@@ -153,11 +151,11 @@ def find_label_issues(
 
     Notes
     -----
-    For each label, the model is usually as sure of it as the mean probability of the rows that have
-    it, and as sure of its absence as the mean of one minus the probability of the others.  An entry
-    is suspect if the model is at least that sure of the opposite of what is given [1]_, and more
-    than half sure.  The score is Bayes' rule with the rates at which labels are contradicted where
-    the model is surest, a tenth of the rows with and without each label; means over all labels.
+    An entry is suspect if its probability is on the other side of one half than the given label.
+    The score is by Bayes' rule, with the rates at which labels were added and forgotten, which are
+    estimated as in confident learning [1]_ by the shares of contradictions where the model is
+    surest: the fiftieth of all entries with the lowest probabilities, and a fiftieth as many as
+    there are given labels with the highest.
 
     References
     ----------
@@ -270,26 +268,25 @@ def _issue_scores(signs: np.ndarray, chances: np.ndarray) -> np.ndarray:
     chances : ndarray of shape (n_samples, n_labels)
         Held-out probabilities, NaN where there are none.
     """
-    on, known = signs > 0, (signs != 0) & ~np.isnan(chances)
-    scores = np.zeros(chances.shape)
+    known = (signs != 0) & ~np.isnan(chances)
     # Of a label that is always the same, nothing was learned.
-    varying = [j for j in range(chances.shape[1]) if len(np.unique(on[known[:, j], j])) == 2]
-    if not varying:
-        return scores
-    each = [_rates(on[known[:, j], j], chances[known[:, j], j]) for j in varying]
-    # Few rows tell the rates of one label, and those of all labels gave better lists.
-    r0, r1 = np.exp(np.log(each).mean(axis=0))
-    for j in varying:
-        rows = np.flatnonzero(known[:, j])
-        has, p = on[rows, j], chances[rows, j]
-        opposite = np.where(has, 1 - p, p)
-        limit = np.where(has, 1 - p[~has].mean(), p[has].mean())
-        # A mean of equal numbers is rounded.
-        suspect = (opposite >= limit - 1e-9) & (opposite > 0.5)
-        added = (1 - p) * r0 / ((1 - p) * r0 + p * (1 - r1))
-        forgotten = p * r1 / (p * r1 + (1 - p) * (1 - r0))
-        scores[rows, j] = np.where(suspect, np.where(has, added, forgotten), 0.0)
+    known &= ((signs > 0) & known).any(axis=0) & ((signs < 0) & known).any(axis=0)
+    scores = np.zeros(chances.shape)
+    if known.any():
+        on, p = signs[known] > 0, chances[known]
+        r0, r1 = _rates(on, p)
+        repeated = np.clip((p - r0) / (1 - r0 - r1), 0, 1)
+        wrong = (_wrong(on, repeated, r0, r1) + _wrong(on, p, r0, r1)) / 2
+        scores[known] = np.where(np.where(on, p < 0.5, p > 0.5), wrong, 0.0)
     return scores
+
+
+def _wrong(on: np.ndarray, true: np.ndarray, r0: float, r1: float) -> np.ndarray:
+    """Return the probability that given labels are wrong, by those of the true ones."""
+    added, forgotten = (1 - true) * r0, true * r1
+    return np.where(
+        on, added / (added + true * (1 - r1)), forgotten / (forgotten + (1 - true) * (1 - r0))
+    )
 
 
 def _rates(on: np.ndarray, p: np.ndarray) -> tuple[float, float]:

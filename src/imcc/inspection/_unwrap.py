@@ -11,15 +11,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from imcc._array.array import moved_record, to_numpy
-from imcc._math.clustering import VirtualExamples, virtual_examples
+from imcc._math.clustering import virtual_examples
 from imcc._math.models import KernelModel
 from imcc._utils.errors import InvalidArgumentError, InvalidTypeError
 from imcc._utils.validation import Features, check_features, encode_target
-from imcc._utils.wrappers import innermost, layers, transformers
-from imcc.estimators.calibrator import MultilabelCalibrator
+from imcc._utils.wrappers import innermost, transformers
 from imcc.estimators.imcc import IMCCClassifier
-from imcc.estimators.thresholds import score_thresholds
-from imcc.inspection._results import names_of_features, names_of_labels
+from imcc.inspection._results import names_of_labels
 
 # Tolerance for centres (relative to the largest entry) and soft labels when checking that given
 # data are the training data: far above rounding errors in float32.
@@ -35,13 +33,10 @@ class Unwrapped:
     classifier : IMCCClassifier
     transform : callable
         Maps rows of the user to the input of the classifier.
-    thresholds : ndarray of shape (n_labels,)
-        Thresholds on the uncalibrated scores of the classifier.
     """
 
     classifier: IMCCClassifier
     transform: Callable[[Any], Features]
-    thresholds: np.ndarray
 
     @property
     def n_rows(self) -> int:
@@ -55,9 +50,7 @@ class Unwrapped:
             raise InvalidArgumentError(
                 "model",
                 "does not store the cluster of each training row, because it was fitted with "
-                "approximation='nystroem' or 'fourier', on a stream or by partial_fit: its "
-                "clusters cannot be inspected, and scores not be explained by='evidence'; use "
-                "by='support' (Nyström), by='features' (linear kernel) or explain_columns",
+                "approximation='nystroem' or on a stream: its clusters cannot be inspected",
             )
         found = self.classifier.assignment_
         return found.reshape(len(found), -1)
@@ -67,30 +60,13 @@ class Unwrapped:
         if self.classifier.cluster_sizes_.dtype.kind == "f":
             raise InvalidArgumentError(
                 "model",
-                "was trained with sample_weight, which it does not store: training rows, labels "
-                "and by='evidence' cannot be used with it; omit X and Y, or use by='support' or "
-                "'features'",
+                "was trained with sample_weight, which it does not store: training rows "
+                "and labels cannot be used with it; omit X and Y",
             )
-
-    @property
-    def virtual(self) -> VirtualExamples:
-        """The virtual examples, as passed to the solver."""
-        self.refuse_weights()
-        clf = self.classifier
-        return VirtualExamples(
-            clf.cluster_centers_,
-            clf.soft_labels_,
-            clf.cluster_sizes_.astype(float),
-            self.assignment,
-        )
 
     def names_of_labels(self, given: Sequence[str] | None = None) -> tuple[str, ...]:
         """Return one name per column of the scores."""
         return names_of_labels(self.classifier, self.classifier.soft_labels_.shape[1], given)
-
-    def names_of_features(self) -> tuple[str, ...]:
-        """Return one name per feature of the classifier."""
-        return names_of_features(self.classifier, self.classifier.n_features_in_)
 
     def training_rows(self, X: Any = None) -> Features | None:
         """Return the training rows as passed to the classifier.
@@ -129,14 +105,12 @@ class Unwrapped:
         """Return the training labels as -1 and +1, checked against the soft labels."""
         n_rows = self.n_rows
         self.refuse_weights()
-        if Y is None:
-            raise InvalidArgumentError("Y", "is needed: a model does not store its training labels")
-        target = encode_target(Y, n_rows, "explain", unknown=True)
+        target = encode_target(Y, n_rows, "inspect_model", unknown=True)
         if target.known is not None:
             raise InvalidArgumentError(
                 "Y",
                 "has unknown labels (NaN): a model that was trained with them can be inspected "
-                "without Y, and its scores explained by='support' or 'features'",
+                "without Y",
             )
         signs = target.signs
         soft = self.classifier.soft_labels_
@@ -174,8 +148,7 @@ def unwrap(model: Any) -> Unwrapped:
             f"search or a pipeline: {type(classifier).__name__} has no virtual examples",
         )
     classifier = _on_host(classifier)
-    thresholds = inner_thresholds(model, classifier.soft_labels_.shape[1])
-    return Unwrapped(classifier, row_transform(model, classifier), thresholds)
+    return Unwrapped(classifier, _row_transform(model, classifier))
 
 
 def _on_host(classifier: IMCCClassifier) -> IMCCClassifier:
@@ -187,7 +160,7 @@ def _on_host(classifier: IMCCClassifier) -> IMCCClassifier:
     return found
 
 
-def row_transform(model: Any, classifier: Any) -> Callable[[Any], Features]:
+def _row_transform(model: Any, classifier: Any) -> Callable[[Any], Features]:
     """Return a function that maps rows of the user to the input of the inner classifier."""
     before = transformers(model)
 
@@ -197,14 +170,3 @@ def row_transform(model: Any, classifier: Any) -> Callable[[Any], Features]:
         return to_numpy(check_features(classifier, X, reset=False))
 
     return transform
-
-
-def inner_thresholds(model: Any, count: int) -> np.ndarray:
-    """Return the thresholds on the uncalibrated scores of the inner classifier."""
-    thresholds = score_thresholds(model, count)
-    for layer in layers(model):
-        if isinstance(layer, MultilabelCalibrator):
-            thresholds = layer.maps_.scores_at(thresholds)
-        elif hasattr(layer, "calibration_"):  # a calibrated search
-            thresholds = layer.calibration_.scores_at(thresholds)
-    return thresholds
