@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         serve,
         tables,
     )
-    from imcc.datasets import load_dataset, open_stream
+    from imcc.datasets import load_dataset
     from imcc.estimators import (
         KERNEL_SEARCH,
         IMCCClassifier,
@@ -43,7 +43,6 @@ _NAMES = {
     "TunedThresholds": "estimators",
     "load_dataset": "datasets",
     "load_model": "persistence",
-    "open_stream": "datasets",
     "save_model": "persistence",
 }
 _PACKAGES = (
@@ -76,7 +75,6 @@ __all__ = [
     "load_dataset",
     "load_model",
     "metrics",
-    "open_stream",
     "persistence",
     "report",
     "save_model",

@@ -11,6 +11,13 @@ X = np.random.default_rng(0).normal(size=(30, 4))
 Y = (X[:, :3] > 0).astype(int)
 
 
+class OfDask:
+    """Stands in for a Dask array: its rows are not looked at."""
+
+    __module__ = "dask.array.core"
+    shape, ndim, dtype = X.shape, 2, X.dtype
+
+
 def changed(array, at, value):
     array = array.astype(float)
     array[at] = value
@@ -21,6 +28,7 @@ BAD_DATA = [
     (changed(X, (3, 1), np.nan), Y, "X contains NaN"),
     (changed(X, (3, 1), np.inf), Y, "X contains infinity"),
     (X, Y[:-1], "X has 30, y has 29"),
+    (OfDask(), Y, "Dask"),
     (
         X,
         changed(Y, (0, 0), 2),
@@ -116,6 +124,16 @@ def test_one_of_everything_works():
     np.testing.assert_allclose(
         nothing_to_see.decision_function([[0.0, 0.0]])[0], 2 * Y[:5].mean(axis=0) - 1
     )
+
+
+def test_sums_of_duplicate_sparse_labels_do_not_overflow():
+    """256 times 1 is 0 in a byte."""
+    ends = np.concatenate([[0], np.full(30, 257)])
+    ends[1:] += np.arange(30)
+    twice = sp.csr_matrix((np.ones(ends[-1], dtype=int), np.zeros(ends[-1], dtype=int), ends))
+    twice.resize(30, 2)
+    with pytest.raises(ValueError, match="257"):
+        IMCCClassifier().fit(X, twice)
 
 
 def test_sparse_labels_with_minus_one_must_be_complete():

@@ -219,11 +219,10 @@ def test_bad_arguments():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["logistic", "isotonic"])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_check_estimator(method):
+def test_check_estimator():
     results = check_estimator(
-        MultilabelCalibrator(LogisticRegression(), method=method, cv=3, min_support=5),
+        MultilabelCalibrator(LogisticRegression(), cv=3),
         on_skip=None,
         expected_failed_checks=WEIGHTS,
     )
@@ -305,27 +304,6 @@ def test_thresholds_of_vectors_of_classes():
     trees = TunedThresholds(RandomForestClassifier(9, random_state=0), cv=3).fit(X, words)
     found = trees.predict(X, thresholds=0.4)
     np.testing.assert_array_equal(found == "yes", trees.predict_proba(X)[:, 1] >= 0.4)
-
-
-@pytest.mark.parametrize("method", ["logistic", "isotonic"])
-def test_maps_know_their_way_back(method):
-    X, Y, *_ = problem()
-    maps = MultilabelCalibrator(IMCC, method=method, min_support=20).fit(X, Y).maps_
-    for odds in (-3.0, -0.5, 0.0, 0.7, 3.0):
-        at = maps.scores_at(np.full(5, odds))
-        inside = np.isfinite(at)
-        scores = np.where(inside, at, 0.0)
-        np.testing.assert_allclose(maps.log_odds(scores[None])[0][inside], odds, atol=1e-9)
-        lower = maps.log_odds(scores[None] - 1e-6)[0]
-        assert (lower[inside] < odds).all()
-        far = np.where(at > 0, 1e6, -1e6)[None]
-        beyond = maps.log_odds(far)[0]
-        assert ((beyond < odds) == (at == np.inf))[~inside].all()
-    flat = fit_logistic_maps(-(Y - 0.5), Y > 0)  # the wrong way round: slope 0
-    assert (flat.slope == 0).all()
-    at = type(maps)(flat, {}).scores_at(np.array([-9.0, 9.0, -9.0, 9.0, 0.0]))
-    assert np.isinf(at).all()
-    assert list(at[:4]) == [-np.inf, np.inf, -np.inf, np.inf]
 
 
 def test_a_search_inside_runs_once_for_thresholds_of_a_calibrated_model():

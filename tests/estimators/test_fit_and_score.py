@@ -77,9 +77,6 @@ def test_every_public_class_has_the_same_signatures():
         assert arguments(cls.score) == (["X", "y"], {"sample_weight": None}), cls
         if "fit_held_out" in known:
             assert arguments(cls.fit_held_out) == (["X", "y"], both), cls
-    # Decorated, so that the class itself does not show it.
-    partial_fit = inspect.getattr_static(IMCCClassifier, "partial_fit").fn
-    assert arguments(partial_fit) == (["X", "y"], {"classes": None, "sample_weight": None})
 
 
 @every_estimator

@@ -5,11 +5,13 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from imcc import IMCCClassifier, IMCCClassifierCV, KernelEnsembleClassifier
 from imcc._array.device import host_bytes
 from imcc._utils.config import config_context
+from imcc._utils.validation import encode_target
 from imcc.baselines import KernelRidgeBaseline
 from imcc.estimators import MultilabelCalibrator, TunedThresholds
 
@@ -44,6 +46,18 @@ def test_an_approximation_needs_no_such_memory():
         with pytest.raises(MemoryError, match="3000 rows"):
             clf.fit(X, Y)
         clf.set_params(approximation="nystroem", n_components=20).fit(X, Y)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.int64, bool])
+def test_sparse_labels_become_small_dense_ones_that_must_fit(dtype):
+    dense = (np.random.RandomState(0).rand(60, 50) < 0.1).astype(dtype)
+    Y = sp.coo_matrix(dense)
+    with config_context(host_memory=9.0 * dense.size - 1), pytest.raises(MemoryError, match="y "):
+        IMCCClassifier(2).fit(np.random.RandomState(0).rand(60, 3), Y)
+    np.testing.assert_array_equal(encode_target(Y, 60).signs, encode_target(dense, 60).signs)
+    Y.data = Y.data + 1 if dtype is not bool else np.full(Y.nnz, 257)
+    with pytest.raises(ValueError, match="y must contain"):
+        encode_target(Y, 60)
 
 
 def test_memory_of_this_machine_is_known():

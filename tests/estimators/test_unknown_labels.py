@@ -114,7 +114,7 @@ def test_what_cannot_be_done_is_said(partly_known):
         with pytest.raises(ValueError, match=r"y contains NaN: .* does not support unknown labels"):
             estimator.fit(X, Y)
     with pytest.raises(ValueError, match="y contains NaN"):
-        IMCCClassifier(3, kernel="linear").partial_fit(X, Y)
+        IMCCClassifier(3, kernel="linear").fit([(X, Y)])
 
 
 def test_grid_search_of_scikit_learn(partly_known):

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from imcc._math.logistic import LogisticMaps, fit_logistic_maps, sigmoid
+from imcc._math.logistic import fit_logistic_maps, sigmoid
 from tests.backends import BACKENDS, array, host
 from tests.naive import logistic as naive
 
@@ -184,8 +184,3 @@ def test_bad_input(change, message):
     scores, on = make()
     with pytest.raises(ValueError, match=message):
         fit_logistic_maps(**{"scores": scores, "on": on, **change})
-
-
-def test_scores_at_log_odds():
-    maps = LogisticMaps(np.array([2.0, 0.0, 0.0]), np.array([1.0, -3.0, 3.0]), 1.0, 1.0)
-    np.testing.assert_array_equal(maps.scores_at(np.array([5.0, 0.0, 0.0])), [2, np.inf, -np.inf])

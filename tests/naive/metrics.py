@@ -51,3 +51,8 @@ def evaluate_known(truth, scores, weights=None):
                 totals[name] += weight * value
                 below[name] += weight
     return {n: totals[n] / below[n] if below[n] else float("nan") for n in names}
+
+
+def best_labels(scores, k):
+    """Return the k labels with the highest scores of each row; of equal ones, the first."""
+    return np.array([sorted(range(len(row)), key=lambda j: (-row[j], j))[:k] for row in scores])

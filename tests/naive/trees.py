@@ -1,16 +1,15 @@
-"""Sums of boosted trees, a row and a tree at a time."""
+"""Sums of boosted trees, a row and a tree at a time, by going from node to node."""
 
 import numpy as np
 
 
-def sums_by_rows(trees, X, n_outputs):
-    """Return what each output gets, by walking from the root of each tree to a leaf."""
-    out = np.zeros((len(X), n_outputs))
+def sums_by_rows(structures, X):
+    """Return what the trees of LightGBM's dump add to each row."""
+    out = np.zeros(len(X))
     for i, row in enumerate(X):
-        for root, output in zip(trees.root, trees.output, strict=True):
-            node = root
-            while trees.left[node] != node:
-                right = float(row[trees.used[trees.feature[node]]]) > trees.threshold[node]
-                node = trees.left[node] + (1 if right else 0)
-            out[i, output] += trees.value[node]
+        for node in structures:
+            while "left_child" in node:
+                right = float(row[node["split_feature"]]) > node["threshold"]
+                node = node["right_child" if right else "left_child"]
+            out[i] += node["leaf_value"]
     return out

@@ -69,7 +69,6 @@ def fitted_models():
         "rbf": IMCCClassifier(n_clusters=4, random_state=np.random.RandomState(0)),
         "laplacian": IMCCClassifier(**imcc, kernel="laplacian"),
         "nystroem": IMCCClassifier(**imcc, approximation="nystroem", n_components=9),
-        "fourier": IMCCClassifier(**imcc, approximation="fourier", n_components=16),
         "thresholds": TunedThresholds(IMCCClassifier(**imcc), cv=3),
         "isotonic": MultilabelCalibrator(IMCCClassifier(**imcc), cv=3, method="isotonic"),
         "grid search": GridSearchCV(

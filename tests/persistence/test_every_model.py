@@ -28,8 +28,6 @@ def as_sparse_frame(X):
 ROWS = {
     "dense float32": lambda X: X.astype(np.float32),
     "csr_matrix": sp.csr_matrix,
-    "csc_array": sp.csc_array,
-    "dense frame": lambda X: pd.DataFrame(X, columns=FEATURES),
     "sparse frame": as_sparse_frame,
 }
 

@@ -397,6 +397,20 @@ def test_folders(saved, data, tmp_path):
         save_model(load_model(saved), tmp_path / "no" / "m.skops", data)
 
 
+def test_array_libraries_are_not_imported_to_save_a_model(tmp_path):
+    code = f"""
+import sys
+from imcc.persistence import save_model
+from imcc import IMCCClassifier
+model = IMCCClassifier(n_clusters=1, kernel="linear").fit([[0.], [1.]], [[0], [1]])
+save_model(model, {str(tmp_path / "m.skops")!r})
+assert not {{"torch", "cupy", "dask"}} & {{*sys.modules}}
+assert None not in sys.modules.values()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_without_skops_the_message_says_what_to_install(tmp_path):
     code = f"""
 import sys; sys.modules["skops"] = None

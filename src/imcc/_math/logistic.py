@@ -77,24 +77,9 @@ class LogisticMaps:
 
     def log_odds(self, scores: Array) -> Array:
         """Return ``slope * scores + offset`` for scores of shape (n_samples, n_labels)."""
-        return scores * self.slope + self.offset
-
-    def scores_at(self, log_odds: np.ndarray) -> np.ndarray:
-        """Return the smallest score of each label with at least these log-odds.
-
-        Parameters
-        ----------
-        log_odds : ndarray of shape (n_labels,)
-
-        Returns
-        -------
-        ndarray of shape (n_labels,)
-            On the host; -inf if all scores have at least these log-odds, inf if none has.
-        """
-        slope, offset = to_numpy(self.slope), to_numpy(self.offset)
-        missing = np.asarray(log_odds, dtype=np.float64) - offset
-        flat = np.where(missing <= 0, -np.inf, np.inf)
-        return np.divide(missing, slope, out=flat, where=slope > 0)
+        out = scores * self.slope
+        out += self.offset
+        return out
 
     def probabilities(self, scores: Array) -> Array:
         """Return the probabilities of the labels, of the shape of the scores."""
@@ -170,8 +155,7 @@ class _Problem:
     ----------
     moved : array of shape (n, q)
         Scores (zero in cells that are not known) minus their centers.
-    on : array of shape (n, q)
-        As floats.
+    on : array of bool, shape (n, q)
     weights : array of shape (n, 1) or (n, q), or None
         None if all are 1.
     centers : ndarray of shape (q,)
@@ -226,7 +210,7 @@ class _Problem:
             weights = cells if weights is None else weights * cells
         if not bool(xp.all(xp.isfinite(scores))):
             raise ValueError("scores must be finite: some are NaN or infinite")
-        labels = asarray(on, scores, "float64")
+        labels = asarray(on, scores, "bool")
         q = scores.shape[1]
         totals, positives, sums, squares = (np.zeros(q) for _ in range(4))
         entries = block_entries(scores) or _ENTRIES
@@ -236,7 +220,7 @@ class _Problem:
             if weights is not None:
                 w = w * weights[b, :]
             totals += to_numpy(xp.sum(w, axis=0))
-            positives += to_numpy(xp.sum(w * labels[b, :], axis=0))
+            positives += to_numpy(xp.sum(w * astype(labels[b, :], "float64"), axis=0))
             sums += to_numpy(xp.sum(w * scores[b, :], axis=0))
         centers = sums / np.maximum(totals, np.finfo(float).tiny)
         moved = scores - asarray(centers, scores)
@@ -298,7 +282,7 @@ class _Problem:
             small = xp.exp(-xp.abs(z))
             large = 1 / (1 + small)
             other = small * large
-            y = self.on[b, :]
+            y = astype(self.on[b, :], "float64")
             residual = xp.where(z >= 0, large, other) - y
             curve = other * large
             loss = at_least(z, 0.0) - y * z - xp.log(large)
@@ -306,18 +290,15 @@ class _Problem:
                 w = self.weights[b, :]
                 residual, curve, loss = w * residual, w * curve, w * loss
             curve_u = curve * moved
-            parts = xp.stack(
-                [
-                    xp.sum(loss, axis=0),
-                    xp.sum(residual * moved, axis=0) / scale,
-                    xp.sum(residual, axis=0),
-                    xp.sum(curve_u * moved, axis=0) / scale**2,
-                    xp.sum(curve_u, axis=0) / scale,
-                    xp.sum(curve, axis=0),
-                ]
-            )
+            terms = [loss, residual * moved, residual, curve_u * moved, curve_u, curve]
+            if is_numpy(like):
+                parts = np.stack([np.sum(term, axis=0) for term in terms])
+            else:
+                # One sum: the time on a device is that of starting each operation.
+                parts = xp.sum(xp.stack(terms), axis=1)
             total = parts if total is None else total + parts
         found = np.zeros((6, self.n_labels)) if total is None else np.array(to_numpy(total))
+        found /= np.array([1.0, scale, 1.0, scale**2, scale, 1.0])[:, None]
         c, k = at[1], self.prior_count
         p = to_numpy(sigmoid(c))
         found[0] += k * (np.logaddexp(0, c) - c / 2)

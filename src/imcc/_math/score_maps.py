@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, logit
+from scipy.special import logit
 from sklearn.isotonic import IsotonicRegression
 
 from imcc._math.logistic import LogisticMaps, fit_logistic_maps
@@ -36,17 +36,6 @@ class IsotonicMap:
         """Return the log-odds of scores of shape (n_samples,)."""
         return logit(np.interp(scores, self.scores, self.probabilities))
 
-    def score_at(self, log_odds: float) -> float:
-        """Return the smallest score with at least these log-odds; -inf if all scores have them."""
-        wanted, chances = float(expit(log_odds)), self.probabilities
-        k = int(np.searchsorted(chances, wanted))  # the first knot with at least the probability
-        if k == 0:
-            return -np.inf
-        if k == len(chances):
-            return np.inf
-        part = (wanted - chances[k - 1]) / (chances[k] - chances[k - 1])
-        return float(self.scores[k - 1] + part * (self.scores[k] - self.scores[k - 1]))
-
 
 @dataclass(frozen=True)
 class ScoreMaps:
@@ -71,23 +60,6 @@ class ScoreMaps:
             found = found.copy()
         for label, steps in self.isotonic.items():
             found[:, label] = steps.log_odds(scores[:, label])
-        return found
-
-    def scores_at(self, log_odds: np.ndarray) -> np.ndarray:
-        """Return the smallest score of each label with at least these log-odds.
-
-        Parameters
-        ----------
-        log_odds : ndarray of shape (n_labels,)
-
-        Returns
-        -------
-        ndarray of shape (n_labels,)
-            -inf if all scores have at least these log-odds, inf if none has.
-        """
-        found = self.logistic.scores_at(log_odds)
-        for label, steps in self.isotonic.items():
-            found[label] = steps.score_at(float(log_odds[label]))
         return found
 
 

@@ -16,7 +16,7 @@ from imcc._math.guarantees import NoGuaranteeWarning, guarantee_thresholds
 from imcc._math.search.results import EdgeOfGridWarning
 from imcc._math.thresholds import choose_thresholds
 from imcc.estimators.calibrator import MultilabelCalibrator
-from imcc.estimators.cross_fit import cross_fit_scores, label_scores
+from imcc.estimators.cross_fit import cross_fit_scores, label_scores, top_labels
 from imcc.estimators.imcc import IMCCClassifier
 from imcc.estimators.imcc_cv import KERNEL_SEARCH, IMCCClassifierCV
 from imcc.estimators.kernel_ensemble import KernelEnsembleClassifier
@@ -36,4 +36,5 @@ __all__ = [
     "cross_fit_scores",
     "guarantee_thresholds",
     "label_scores",
+    "top_labels",
 ]

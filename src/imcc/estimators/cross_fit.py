@@ -12,12 +12,14 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from imcc._array.array import to_numpy
 from imcc._math.search.folds import Fold, check_each_once, make_folds, renumbered
 from imcc._utils.errors import InvalidArgumentError, InvalidTypeError
 from imcc._utils.progress import part
 from imcc._utils.validation import (
     Target,
     check_choice,
+    check_count,
     check_sample_weight,
     encode_target,
     label_sets,
@@ -26,6 +28,8 @@ from imcc._utils.wrappers import best_setting, fit_with
 
 #: The default threshold of a label, by the method that scores it.
 DEFAULT_THRESHOLDS = {"decision_function": 0.0, "predict_proba": 0.5}
+# Rows whose scores of all labels are held at a time.
+_TOP_ROWS = 1024
 
 
 def scoring_method(estimator: Any) -> str:
@@ -88,6 +92,70 @@ def label_scores(estimator: Any, X: Any, n_labels: int, *, method: str | None = 
     """
     method = scoring_method(estimator) if method is None else method
     return _as_matrix(estimator, getattr(estimator, method)(X), n_labels)
+
+
+def top_labels(estimator: Any, X: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the k best labels of each row, without a matrix of the scores of all labels.
+
+    Rows are scored in blocks, of which only the best labels are kept.
+
+    Parameters
+    ----------
+    estimator : fitted classifier
+        Of imcc, a pipeline around one, or any classifier of scikit-learn.
+    X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+        Rows to score; a data frame or a pyarrow table for a classifier of tables.
+    k : int
+        Number of labels per row; all of them if there are fewer.
+
+    Returns
+    -------
+    labels : ndarray of int, shape (n_samples, k)
+        The numbers of the labels (or of the classes of a 1-D target), best first; of equal ones,
+        the first.
+    values : ndarray of shape (n_samples, k)
+        Their probabilities, or the scores of a classifier without ``predict_proba``.
+
+    See Also
+    --------
+    imcc.TableClassifier.predict_tags : The names of the labels of the rows of a table.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> from imcc import KernelEnsembleClassifier
+    >>> from imcc.estimators import top_labels
+    >>> X, Y = make_multilabel_classification(120, n_classes=8, random_state=0)
+    >>> clf = KernelEnsembleClassifier(views=("raw",), random_state=0).fit(X[:100], Y[:100])
+    >>> labels, values = top_labels(clf, X[100:], 3)
+    >>> labels.shape, values.shape
+    ((20, 3), (20, 3))
+    """
+    check_count("k", k)
+    method = deciding_method(estimator)
+    if not (hasattr(X, "shape") or isinstance(X, list)):
+        raise InvalidArgumentError(
+            "X", f"must be an array, a matrix, a list of rows or a table, not {type(X).__name__}"
+        )
+    n, parts = len(X) if isinstance(X, list) else X.shape[0], []
+    for start in range(0, max(n, 1), _TOP_ROWS):
+        stop = min(start + _TOP_ROWS, n)
+        if hasattr(X, "slice"):  # a table of pyarrow, or a frame of polars
+            rows = X.slice(start, stop - start)
+        else:
+            rows = X.iloc[start:stop] if hasattr(X, "iloc") else X[start:stop]
+        found = getattr(estimator, method)(rows)
+        found = found if isinstance(found, list) else to_numpy(found)
+        n_labels = len(found) if isinstance(found, list) else np.atleast_2d(found.T).shape[0]
+        parts.append(highest(_as_matrix(estimator, found, n_labels), k))
+    labels, values = zip(*parts, strict=True)
+    return np.concatenate(labels), np.concatenate(values)
+
+
+def highest(scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the places of the k highest scores of each row, highest first, and the scores."""
+    best = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    return best, np.take_along_axis(scores, best, axis=1)
 
 
 def _as_matrix(estimator: Any, found: Any, n_labels: int) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -131,6 +132,8 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         Precision of the factors; the coefficients are those of float64 either way.
     n_landmarks_ : int
         Number of landmarks; 0 with exact kernels.
+    planned_bytes_ : float
+        Memory that the fit was expected to need, which ``verbose=1`` prints before it begins.
     stopped_early_ : bool
         Whether something was skipped because of ``max_time``.
     recipe_ : int
@@ -255,7 +258,10 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         X = check_features(self, X, reset=True)
         given = X
         target = encode_target(y, X.shape[0], type(self).__name__, unknown=True)
-        host, kept, weight = small_indices(to_numpy(X)), np.arange(X.shape[0]), None
+        # Dense, but small: solvers convert the labels that they work on.
+        target = replace(target, signs=target.signs.astype(np.int8))
+        host, weight = small_indices(to_numpy(X)), None
+        kept: Any = slice(None)
         if sample_weight is not None:
             weight = check_sample_weight(sample_weight, X.shape[0])
             assert weight is not None
@@ -271,9 +277,11 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         if known is not None:
             self._check_known(known)
         like = on_device(np.empty((0, 1)) if is_numpy(given) else given, self.device)
-        plan = self._plan(host, target.signs.shape[1], like)
+        columns = self._tree_columns(X.shape[1], *target.signs.shape)
+        n_seen = 0 if columns is None else len(columns)
+        plan = self._plan(host, target.signs.shape[1], n_seen, like)
         with explained_memory_errors(f"the ensemble of {host.shape[0]} rows", REMEDY):
-            signs = asarray(np.asarray(target.signs[kept], dtype=np.float64), like)
+            signs = asarray(target.signs[kept], like, "float32")
             fitted = fit_ensemble(
                 host,
                 Labels(signs, known, weight, _group_numbers(groups, X.shape[0], kept)),
@@ -283,7 +291,7 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
                     binary=target.kind == "binary",
                     linear=bool(self.linear),
                     exact=self.unknown == "exact",
-                    tree_columns=self._tree_columns(X.shape[1], *target.signs.shape),
+                    tree_columns=columns,
                     max_seconds=self.max_time,
                     seed=draw_seed(self.random_state),
                     plan=plan,
@@ -321,12 +329,12 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
             raise InvalidArgumentError("trees", f"must be from 0 to {count - 1}, got {columns}")
         return columns.astype(np.int64)
 
-    def _plan(self, X: Features, n_labels: int, like: Array) -> Plan:
+    def _plan(self, X: Features, n_labels: int, n_tree_columns: int, like: Array) -> Plan:
         """Decide whether kernels are exact, and refuse what does not fit, before it is tried."""
         there = host_bytes() if is_numpy(like) else free_bytes(like)
         available = _SHARE * there if self.max_memory is None else float(self.max_memory)
         n = X.shape[0]
-        plan = make_plan(n, n_labels, float(X.nnz if sp.issparse(X) else X.size), available)
+        plan = make_plan(X, n_labels, available, n_tree_columns)
         if plan.n_landmarks:
             if plan.n_landmarks < min(_FEWEST_LANDMARKS, n):
                 raise MemoryError(
@@ -368,9 +376,10 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         self.held_out_score_ = fitted.score
         self.scoring_ = fitted.criterion
         trees = fitted.model.trees
-        self.n_trees_ = 0 if trees is None else len(trees.root)
+        self.n_trees_ = 0 if trees is None else len(trees.output)
         self.precision_ = plan.precision
         self.n_landmarks_ = plan.n_landmarks
+        self.planned_bytes_ = plan.n_bytes
         self.stopped_early_ = fitted.stopped
         self.recipe_ = RECIPE
 
@@ -381,13 +390,13 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
             return asarray(self._model.log_odds(host), X)
 
 
-def _held_out(fitted: Fitted, kept: np.ndarray, n: int) -> np.ndarray:
+def _held_out(fitted: Fitted, kept: Any, n: int) -> np.ndarray:
     """Return the held-out log-odds of n rows, of which some were kept."""
     base = to_numpy(fitted.model.base)
     scores = np.full((n, len(base)), np.nan)
     scores[kept] = base
     if fitted.held_out is not None:
-        scores[np.ix_(kept, fitted.model.varying)] = to_numpy(fitted.held_out)
+        scores[np.ix_(np.arange(n)[kept], fitted.model.varying)] = to_numpy(fitted.held_out)
     return scores
 
 
@@ -401,7 +410,7 @@ def small_indices(X: Features) -> Features:
     return sp.csr_matrix(parts, shape=X.shape)
 
 
-def _group_numbers(groups: Any, n: int, kept: np.ndarray) -> np.ndarray | None:
+def _group_numbers(groups: Any, n: int, kept: Any) -> np.ndarray | None:
     """Return a number per row for its group."""
     if groups is None:
         return None

@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.tree._tree import Tree
 
+from imcc._math.ensemble.trees import N_LEAVES
 from imcc._utils.names import name_of
 from imcc.persistence._archive import check_compressed
 from imcc.persistence._card import ModelCard, count_of, kept_names
@@ -169,22 +170,23 @@ def _check_boosted(found: Any, path: str) -> None:
     held: dict[str, Any] = getattr(found, "__dict__", {})
     short, holds = name_of(type(found)), True
     if short == "BoostedTrees":
-        nodes = [held.get(name) for name in ("feature", "left", "threshold", "value")]
-        ends = [held.get(name) for name in ("root", "output", "used")]
-        arrays: list[Any] = [*nodes, *ends]
-        holds = all(isinstance(array, np.ndarray) and array.ndim == 1 for array in arrays)
+        names = ("feature", "threshold", "removed", "value", "output", "used")
+        arrays: list[Any] = [held.get(name) for name in names]
+        holds = all(isinstance(array, np.ndarray) for array in arrays)
         if holds:
-            feature, left, threshold, value, root, output, used = arrays
-            n_nodes = len(feature)
+            feature, threshold, removed, value, output, used = arrays
+            n_trees = output.size
             holds = bool(
-                all(array.dtype.kind == "i" for array in (feature, left, root, output, used))
-                and threshold.dtype.kind == value.dtype.kind == "f"
-                and all(len(array) == n_nodes for array in arrays[:4])
-                and len(root) == len(output)
-                and all((array >= 0).all() for array in (feature, left, root, output, used))
+                all(array.dtype.kind == "i" for array in (feature, output, used))
+                and threshold.dtype == np.float32
+                and removed.dtype == np.uint8
+                and value.dtype.kind == "f"
+                and all(a.shape == (N_LEAVES - 1, n_trees) for a in (feature, threshold, removed))
+                and value.shape == (N_LEAVES, n_trees)
+                and output.ndim == used.ndim == 1
+                and all((array >= 0).all() for array in (feature, output, used))
                 and (feature < len(used)).all()
                 and (np.diff(used) > 0).all()  # columns come before log-odds
-                and all((array < n_nodes).all() for array in (left, root))
             )
     elif short == "EnsembleModel":
         for name in ("tree_columns", "varying"):

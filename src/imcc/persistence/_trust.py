@@ -10,7 +10,10 @@ disk.  Types of other packages are only loaded if the user names them.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import contextlib
+import pkgutil
+import sys
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -79,6 +82,24 @@ TRUSTED = {
 _ALL = frozenset().union(*TRUSTED.values())
 
 
+@contextlib.contextmanager
+def _unseen_libraries() -> Iterator[None]:
+    """Let imports of scikit-learn's wrappers of array libraries fail, if none was needed so far.
+
+    skops imports every package inside of scikit-learn to learn its names.  These import the
+    libraries, where they are installed, which takes longer than everything else.
+    """
+    wrappers = sys.modules.get("sklearn.externals.array_api_compat")
+    names = [] if wrappers is None else [m.name for m in pkgutil.iter_modules(wrappers.__path__)]
+    hidden = {f"sklearn.externals.array_api_compat.{name}" for name in names} - {*sys.modules}
+    sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]
+    try:
+        yield
+    finally:
+        for name in hidden:
+            del sys.modules[name]
+
+
 def require_skops() -> Any:
     """Return the module skops.io.
 
@@ -91,7 +112,9 @@ def require_skops() -> Any:
     ImportError
         If skops is not installed; the message says how to install it.
     """
-    return require("skops.io", "Saving and loading models")
+    # Only for the first import, so that other threads are not disturbed later.
+    with contextlib.nullcontext() if "skops.io" in sys.modules else _unseen_libraries():
+        return require("skops.io", "Saving and loading models")
 
 
 def unknown_types(archive: bytes, types: Collection[tuple[str, str]]) -> list[str]:

@@ -378,8 +378,9 @@ def test_linear_members_of_few_rows_or_groups(n, n_groups):
         often, rarely = rng.rand(n, 12) < 0.35, rng.rand(n, 12) < 0.03
         X[:, 12 * j : 12 * j + 12] = np.where(Y[:, [j]], often, rarely)
     groups = None if n_groups is None else np.arange(n) % n_groups
-    held_out = held_out_linear(sp.csr_matrix(X), Y, None, None, groups, 1.0, 5, 0)
-    assert np.isfinite(held_out).all()
+    folds = list(held_out_linear(sp.csr_matrix(X), Y, None, None, groups, 1.0, 5, 0))
+    assert sorted(np.concatenate([rows for rows, _ in folds])) == list(range(n))
+    assert all(np.isfinite(scores).all() for _, scores in folds)
     clf = KernelEnsembleClassifier(random_state=0).fit(sp.csr_matrix(X), Y, groups=groups)
     assert np.isfinite(clf.decision_function(sp.csr_matrix(X))).all()
 
@@ -419,13 +420,16 @@ def test_many_patterns_warn_and_functions_cannot_judge(data):
 # Many rows.
 
 
-def test_landmarks_are_announced_and_memory_is_refused_before_it_is_used():
+def test_landmarks_are_announced_and_memory_is_refused_before_it_is_used(monkeypatch):
     X, Y = make(2000)
-    plan = search.make_plan(2000, 4, X.size, 1.5e8)
+    monkeypatch.setattr(search, "_ENTRIES", 0)  # blocks would need more than so few rows
+    available = 0.95 * search.make_plan(X, 4, 4e7).n_bytes  # of exact kernels in float32
+    plan = search.make_plan(X, 4, available)
     assert plan.n_landmarks > 500
     with pytest.warns(UserWarning, match="landmarks"):
-        clf = small(views=("raw",), max_memory=1.5e8).fit(X, Y)
+        clf = small(views=("raw",), max_memory=available).fit(X, Y)
     assert clf.n_landmarks_ == plan.n_landmarks == len(clf._model.anchors)
+    assert clf.planned_bytes_ <= available
     exact = small(views=("raw",)).fit(X, Y)
     assert clf.held_out_score_ > exact.held_out_score_ - 0.01
     with pytest.raises(MemoryError, match="max_memory"):
@@ -435,11 +439,16 @@ def test_landmarks_are_announced_and_memory_is_refused_before_it_is_used():
 @pytest.mark.parametrize("gigabytes", [2, 8, 24, 80])
 def test_the_plan_fits_the_memory_and_is_exact_where_it_can_be(gigabytes):
     available = gigabytes * 1e9
-    exact = [n for n in range(1000, 150_000, 1000) if not search.make_plan(n, 20, n, available)[1]]
+
+    def plan(n, n_labels=20):
+        return search.make_plan(np.broadcast_to(np.float32(0), (n, 1)), n_labels, available, 1)
+
+    exact = [n for n in range(1000, 150_000, 1000) if not plan(n).n_landmarks]
     assert exact == list(range(1000, exact[-1] + 1, 1000))
     assert 4 * exact[-1] ** 2 > 0.9 * (available - 4e8)
     for n in (1000, exact[-1], 2 * exact[-1], 10 * exact[-1]):
-        assert search.make_plan(n, 20, n, available).n_bytes <= 1.1 * available
+        assert plan(n).n_bytes <= available
+    assert plan(1000, 1_000_000).n_bytes > available  # which is refused
 
 
 # Trees and words.
@@ -462,7 +471,7 @@ def test_trees_find_limits_that_kernels_miss(limits):
     alone = small().fit(X, Y)
     clf = small(trees="all")
     held_out = clf.fit_held_out(X, Y)
-    assert clf.n_trees_ == len(clf._model.trees.root)
+    assert clf.n_trees_ == len(clf._model.trees.output)
     assert set(clf._model.trees.output) == {0, 1}
     assert log_loss(clf, X_test, Y_test) < log_loss(alone, X_test, Y_test)
     np.testing.assert_allclose(clf.held_out_score_, evaluate(Y, held_out)["average_precision"])

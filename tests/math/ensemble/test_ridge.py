@@ -3,12 +3,20 @@
 import numpy as np
 import pytest
 
+from imcc._math.ensemble import members, ridge
 from imcc._math.ensemble.members import Gram, Labels, fit_kernel, fit_landmarks
 from imcc._math.ensemble.ridge import solve_features, solve_kernel
 from tests.backends import array, host
 from tests.naive import ensemble as naive
 
 PENALTY = 0.3
+
+
+@pytest.fixture(autouse=True)
+def several_blocks(monkeypatch):
+    """Two labels, 16 rows of 4 features, or 10 x 10 kernel values at a time."""
+    monkeypatch.setattr(ridge, "_ENTRIES", 80)
+    monkeypatch.setattr(members, "_ENTRIES", 100)
 
 
 def make(n=40, q=3, seed=0):
@@ -93,7 +101,7 @@ def test_each_label_is_learned_from_the_rows_in_which_it_is_known(weighted, grou
     labels = Labels(np.where(known, Y, 0.0), known, v, numbers)
     gram, K = Gram("rbf", 2.0, X), rbf(X)
     if marks:
-        (found,) = fit_landmarks(gram, labels, [PENALTY], np.arange(40))
+        found = fit_landmarks(gram, labels, PENALTY, np.arange(40))
     else:
         found = fit_kernel(gram, labels, PENALTY, "float64")
     for j in range(3):

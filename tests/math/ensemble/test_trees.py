@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 from imcc._math.ensemble import trees
-from imcc._math.ensemble.trees import Boosting, Trees
+from imcc._math.ensemble.trees import Boosting
 from tests.naive.trees import sums_by_rows
 
 
@@ -27,28 +27,44 @@ def added(X, on, start, **options):
     return boosting.added(boosting.fit(rows), rows)
 
 
+@pytest.fixture
+def boosters(monkeypatch):
+    """The boosters of LightGBM, one per label."""
+    train, found = lightgbm.train, []
+
+    def kept(*args, **kwargs):
+        found.append(train(*args, **kwargs))
+        return found[-1]
+
+    monkeypatch.setattr(lightgbm, "train", kept)
+    return found
+
+
 @pytest.mark.parametrize("sparse", [False, True])
-def test_sums_are_those_of_a_walk_through_each_tree(sparse, monkeypatch):
+def test_sums_are_those_of_a_walk_through_each_tree(sparse, boosters, monkeypatch):
     monkeypatch.setattr(trees, "_ENTRIES", 500)  # several blocks of rows
     X, on, start = make()
     X = np.where(np.abs(X) > 0.7, X, 0).astype(np.float32)
     monkeypatch.setattr(trees, "BLOCK_ROWS", 20)
     boosting = boost(sp.csr_matrix(X) if sparse else X, on, start)
-    found = boosting.fit(np.arange(150))
-    sums = boosting.added(found, np.arange(150, 200))
-    np.testing.assert_allclose(sums, sums_by_rows(found, X[150:], 2), rtol=1e-12)
+    sums = boosting.added(boosting.fit(np.arange(150)), np.arange(150, 200))
+    dumps = [booster.dump_model()["tree_info"] for booster in boosters]
+    structures = [[tree["tree_structure"] for tree in dump] for dump in dumps]
+    expected = np.column_stack([sums_by_rows(own, X[150:]) for own in structures])
+    np.testing.assert_allclose(sums, expected, rtol=1e-12)
     assert np.abs(sums).max() > 0.1
 
 
-def test_scores_are_those_of_lightgbm(monkeypatch):
-    boosters = []
-    train = lightgbm.train
+def test_rows_at_a_threshold_go_to_the_left():
+    """Also where it lies between two numbers in single precision."""
+    below = np.float32(0.1)
+    for threshold in (float(below), float(below) + 1e-12, 0.1, 0.1 - 1e-12):
+        near = trees._rounded(threshold)
+        values = np.array([np.nextafter(below, np.float32(0)), below, 1.0], dtype=np.float32)
+        np.testing.assert_array_equal(values > near, values.astype(float) > threshold)
 
-    def kept(*args, **kwargs):
-        boosters.append(train(*args, **kwargs))
-        return boosters[-1]
 
-    monkeypatch.setattr(lightgbm, "train", kept)
+def test_scores_are_those_of_lightgbm(boosters):
     X, on, start = make()
     found = added(X, on, start)
     expected = np.column_stack([booster.predict(X, raw_score=True) for booster in boosters])
@@ -116,8 +132,9 @@ def test_same_trees_whatever_the_threads(n, monkeypatch):
 
 
 def test_no_trees_add_nothing():
-    whole, numbers = np.zeros(0, dtype=np.int32), np.zeros(0)
-    empty = Trees(whole, whole, numbers, whole, numbers, whole, whole)
+    X, on, start = make()
+    empty = boost(X, np.zeros_like(on), start).fit(np.arange(len(X)))
+    assert len(empty.output) == 0
     np.testing.assert_array_equal(empty.sums(np.ones((3, 0)), 2), np.zeros((3, 2)))
 
 

@@ -8,6 +8,7 @@ scikit-learn; the penalty is ``1 / (2 C) |w|^2`` with a small C for features of 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 
 import numpy as np
 import scipy.sparse as sp
@@ -55,8 +56,8 @@ def held_out_linear(
     C: float,
     n_folds: int,
     seed: int,
-) -> np.ndarray:
-    """Return the log-odds of each row by models of the other folds.
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the rows of each fold, and their log-odds by models of the other folds.
 
     There are fewer folds if there are fewer rows, or groups.
     """
@@ -64,10 +65,8 @@ def held_out_linear(
     splitter: KFold | GroupKFold = KFold(n_folds, shuffle=True, random_state=seed)
     if groups is not None:
         splitter = GroupKFold(n_folds)
-    out = np.zeros(on.shape)
     for train, test in splitter.split(on, groups=groups):
         seen = None if known is None else known[train]
         counted = None if weight is None else weight[train]
         coef, intercept = fit_linear(X[train], on[train], seen, counted, C)
-        out[test] = X[test] @ coef + intercept
-    return out
+        yield test, X[test] @ coef + intercept

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -37,6 +37,8 @@ from imcc._utils.validation import Features
 KERNELS = ("rbf", "laplacian")
 # Added to the kernel matrix of the landmarks, of which some may be equal, per row.
 _JITTER = 1e-7
+# Kernel values in float64 that are held at a time.
+_ENTRIES = 2**20
 
 
 class Labels(NamedTuple):
@@ -45,7 +47,7 @@ class Labels(NamedTuple):
     Attributes
     ----------
     signs : array of shape (n_samples, n_labels)
-        -1.0 and +1.0, 0.0 where unknown; determines library and device.
+        -1 and +1, 0 where unknown, in float32 or float64; determines library and device.
     known : ndarray of bool, shape (n_samples, n_labels), or None
         None if all are.
     weight : ndarray of shape (n_samples,) or None
@@ -149,12 +151,21 @@ class Gram:
             Rows to score, and rows that the coefficients are of; None means all.
         coef : array of shape (n_part, n_labels)
         """
-        anchors = self.rows if part is None else take_rows(self.rows, part)
-        count = self.rows.shape[0] if tests is None else len(tests)
-        out = zeros((count, coef.shape[1]), coef)
-        for block in row_blocks(count, anchors.shape[0], block_entries(coef) or 2**22):
-            some = np.arange(count)[block] if tests is None else tests[block]
-            out[block, :] = self.values(take_rows(self.rows, some), anchors) @ coef
+        every = np.arange(self.rows.shape[0])
+        same = tests is part
+        tests, part = every if tests is None else tests, every if part is None else part
+        out = zeros((len(tests), coef.shape[1]), coef)
+        # Squares, so that few rows are in float64 at a time, and each serves both of its sides.
+        side = max(1, int((block_entries(coef) or _ENTRIES) ** 0.5))
+        for rows in row_blocks(len(tests), 1, side):
+            own = take_rows(self.rows, tests[rows])
+            for others in row_blocks(len(part), 1, side):
+                if same and others.start < rows.start:
+                    continue
+                K = self.values(own, take_rows(self.rows, part[others]))
+                out[rows, :] += K @ coef[others, :]
+                if same and others.start > rows.start:
+                    out[others, :] += K.T @ coef[rows, :]
         return out
 
 
@@ -235,19 +246,19 @@ def _put(out: Array, rows: np.ndarray, columns: np.ndarray, values: Array) -> No
         out[at, j] = values[:, i]
 
 
-def fit_landmarks(gram: Gram, labels: Labels, penalties: Sequence[float], marks: np.ndarray) -> Any:
-    """Fit ridge regression to the features of landmarks (Nyström), for each penalty.
+def fit_landmarks(gram: Gram, labels: Labels, penalty: float, marks: np.ndarray) -> Solution:
+    """Fit ridge regression to the features of landmarks (Nyström).
 
     Parameters
     ----------
     gram : Gram
     labels : Labels
-    penalties : sequence of float
+    penalty : float
     marks : ndarray of int
         The rows that are landmarks.
 
-    Yields
-    ------
+    Returns
+    -------
     Solution
         Its coefficients are those of the landmarks' kernel values.
     """
@@ -262,17 +273,16 @@ def fit_landmarks(gram: Gram, labels: Labels, penalties: Sequence[float], marks:
         if is_numpy(inverse)
         else astype(zeros((n, m), inverse), "float32")
     )
-    for block in row_blocks(n, m, block_entries(inverse) or 2**22):
+    for block in row_blocks(n, m, block_entries(inverse) or _ENTRIES):
         rows = take_rows(gram.rows, np.arange(n)[block])
         Z[block, :] = astype(lower_product(inverse, gram.values(rows, anchors).T).T, "float32")
-    for penalty in penalties:
 
-        def fit(part: np.ndarray | None, own: Labels, penalty: float = penalty) -> Solution:
-            rows = Z if part is None else take_rows(Z, part)
-            return solve_features(rows, own.signs, penalty, own.device_weight, own.held_together())
+    def fit(part: np.ndarray | None, own: Labels) -> Solution:
+        rows = Z if part is None else take_rows(Z, part)
+        return solve_features(rows, own.signs, penalty, own.device_weight, own.held_together())
 
-        def score(tests: np.ndarray, _part: np.ndarray, coef: Array) -> Array:
-            return astype(take_rows(Z, tests), "float64") @ coef
+    def score(tests: np.ndarray, _part: np.ndarray, coef: Array) -> Array:
+        return astype(take_rows(Z, tests), "float64") @ coef
 
-        found = _of_patterns(labels, fit, score, np.arange(m))
-        yield found._replace(coef=lower_product(inverse, found.coef, transposed=True))
+    found = _of_patterns(labels, fit, score, np.arange(m))
+    return found._replace(coef=lower_product(inverse, found.coef, transposed=True))

@@ -36,6 +36,7 @@ class Member:
     width : float
         The kernel's width; 0 for a linear model.
     coef : array of shape (n_anchors, q), or (n_features, q) for a linear model
+        In float32 if that is exact enough.
     intercept, slope, offset : array of shape (q,)
     """
 
@@ -119,10 +120,11 @@ class EnsembleModel:
         entries = block_entries(self.base) or _SCORE_ENTRIES
         for block in row_blocks(n, max(1, self.anchors.shape[0]), entries):
             seen: dict[str, Features] = {}
+            own = rows if block == slice(0, n) else rows[block]
             for number, space in enumerate(self.spaces):
                 name = space.view.name
                 if name not in seen:
-                    seen[name] = space.view.transform(rows[block])
+                    seen[name] = space.view.transform(own)
                 found[block, :] += self._of_space(number, space.coordinates(seen[name]))
             report_progress(block.stop, n)
         if len(self.varying) == out.shape[1]:
@@ -190,7 +192,10 @@ class EnsembleModel:
         outputs = self.trees.used[~is_column] - n_columns
         for start in range(0, len(out), BLOCK_ROWS):
             block = slice(start, start + BLOCK_ROWS)
-            own = rows[block][:, columns]
+            own = rows[block] if len(out) > BLOCK_ROWS else rows
+            # To index the columns of few sparse rows takes longer than to make them dense.
+            few = sp.issparse(own) and own.shape[0] * own.shape[1] <= _SCORE_ENTRIES
+            own = own.toarray()[:, columns] if few else own[:, columns]
             own = own.toarray() if sp.issparse(own) else own
             seen = np.hstack([own, scores[block][:, outputs]]).astype(np.float32)
             out[block] = self.trees.sums(seen, scores.shape[1])
@@ -213,4 +218,4 @@ def seen_by_trees(rows: Features, columns: np.ndarray, scores: np.ndarray) -> Fe
     if sp.issparse(rows):
         own = rows if len(columns) == rows.shape[1] else rows[:, columns]
         return sp.hstack([own, sp.csr_matrix(scores)], format="csr", dtype=np.float32)
-    return np.hstack([rows[:, columns], scores]).astype(np.float32)
+    return np.hstack([rows[:, columns], scores.astype(np.float32)])

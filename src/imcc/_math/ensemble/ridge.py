@@ -21,8 +21,8 @@ the coefficients are ``(Z' W Z + lambda I)^-1 Z' W y``.  The hat matrix of the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -49,6 +49,8 @@ from imcc._math.kernels import row_blocks
 # Errors of scores, whose labels are -1 and +1, that change probabilities by less than 1e-4; errors
 # that one step of refinement makes as small; and steps at most.
 _NEGLIGIBLE, _SMALL, _REFINEMENTS = 3e-6, 3e-3, 3
+# Entries of the blocks of labels, or of features, that are worked on.
+_ENTRIES = 2**20
 
 
 class Solution(NamedTuple):
@@ -82,7 +84,7 @@ def solve_kernel(
     K : array of shape (n_samples, n_samples)
         Its precision is that of the factor.
     y : array of shape (n_samples, n_labels)
-        In float64.
+        In float32 or float64.
     penalty : float
         lambda.
     weight : array of shape (n_samples,), optional
@@ -98,9 +100,9 @@ def solve_kernel(
     numpy.linalg.LinAlgError
         If the matrix is not positive definite in its precision.
     """
-    xp = namespace(K)
+    xp, (n, q) = namespace(K), y.shape
     precision = "float32" if K.dtype == xp.float32 else "float64"
-    root = xp.ones_like(y[:, 0]) if weight is None else xp.sqrt(weight)
+    root = zeros((n,), y) + 1.0 if weight is None else xp.sqrt(weight)
     if weight is not None:
         scale = astype(root, precision)
         K *= scale[:, None]
@@ -112,37 +114,57 @@ def solve_kernel(
         moved = lower_product(inverse, astype(B, precision))
         return astype(lower_product(inverse, moved, transposed=True), "float64")
 
-    both = xp.concat([y * root[:, None], root[:, None]], axis=1)
-    solved = inverse_times(both)
-    if product is not None and _rounding(solved) > _NEGLIGIBLE:
+    def scaled_labels(block: slice) -> Array:
+        """Return some columns of S y; s comes after the last one."""
+        own = astype(y[:, block.start : min(block.stop, q)], "float64") * root[:, None]
+        return own if block.stop <= q else xp.concat([own, root[:, None]], axis=1)
+
+    # Of all labels there are two matrices at a time, the coefficients and the scores.
+    entries = block_entries(K) or _ENTRIES
+    blocks = list(row_blocks(q + 1, n, entries))
+    solved = zeros((n, q + 1), y)
+    for block in blocks:
+        solved[:, block] = inverse_times(scaled_labels(block))
+    if product is not None and _rounding(solved, blocks) > _NEGLIGIBLE:
         for _ in range(_REFINEMENTS):
-            scores = product(solved * root[:, None]) * root[:, None]
-            residual = both - scores - penalty * solved
-            solved = solved + inverse_times(residual)
+            scores = product(solved if weight is None else solved * root[:, None])
+            largest = 0.0
+            for block in blocks:
+                residual = scaled_labels(block) - scores[:, block] * root[:, None]
+                residual -= penalty * solved[:, block]
+                solved[:, block] += inverse_times(residual)
+                largest = max(largest, float(xp.max(xp.abs(residual))))
             # A step divides the error by about as much as the first one found.
-            if float(xp.max(xp.abs(residual))) <= _SMALL:
+            if largest <= _SMALL:
                 break
-    u = solved[:, -1]
+        del scores
+    u = xp.asarray(solved[:, q], copy=True)
     total = xp.sum(root * u)
-    intercept = xp.sum(root[:, None] * solved[:, :-1], axis=0) / total
-    t = solved[:, :-1] - u[:, None] * intercept
-    if groups is None:
-        errors = t / (squared_columns(inverse) - u**2 / total)[:, None]
-    else:
-        parts = []
-        for rows in groups:
-            at = asarray(rows, y)
-            own, ends = _columns(inverse, rows), take(u, at, 0)
-            inner = own.T @ own - ends[:, None] * ends[None, :] / total
-            parts.append(solve(inner, take_rows(t, rows)))
-        errors = _in_order(parts, groups)
-    return Solution(y - errors / root[:, None], t * root[:, None], intercept)
+    norms = squared_columns(inverse) - u**2 / total
+    held_out, intercept = zeros((n, q), y), zeros((q,), y)
+    for block in row_blocks(q, n, entries):
+        own = solved[:, block]
+        intercept[block] = xp.sum(root[:, None] * own, axis=0) / total
+        t = own - u[:, None] * intercept[block]
+        if groups is None:
+            errors = t / norms[:, None]
+        else:
+            parts = []
+            for rows in groups:
+                L, ends = _columns(inverse, rows), take(u, asarray(rows, y), 0)
+                inner = L.T @ L - ends[:, None] * ends[None, :] / total
+                parts.append(solve(inner, take_rows(t, rows)))
+            errors = _in_order(parts, groups)
+        held_out[:, block] = astype(y[:, block], "float64") - errors / root[:, None]
+        solved[:, block] = t * root[:, None]
+    return Solution(held_out, solved[:, :q], intercept)
 
 
-def _rounding(coef: Array) -> float:
+def _rounding(coef: Array, blocks: Sequence[slice]) -> float:
     """Return the error of scores if kernel values are rounded to float32, about."""
     xp = namespace(coef)
-    return float(np.finfo(np.float32).eps) / 2 * float(xp.max(xp.sum(coef**2, axis=0))) ** 0.5
+    largest = max(float(xp.max(xp.sum(coef[:, block] ** 2, axis=0))) for block in blocks)
+    return float(np.finfo(np.float32).eps) / 2 * largest**0.5
 
 
 def _columns(L: Array, at: np.ndarray) -> Array:
@@ -167,37 +189,60 @@ def solve_features(
     y, penalty, weight, groups
         As for :func:`solve_kernel`.
     """
-    xp, n = namespace(Z), Z.shape[0]
-    precision = "float32" if Z.dtype == xp.float32 else "float64"
-    root = xp.ones_like(y[:, 0]) if weight is None else xp.sqrt(weight)
+    xp, (n, m) = namespace(Z), Z.shape
+    root = zeros((n,), y) + 1.0 if weight is None else xp.sqrt(weight)
     total = xp.sum(root**2)
-    center = astype((root**2)[None, :], precision) @ Z / astype(total, precision)
-    mean = xp.sum(root[:, None] ** 2 * y, axis=0) / total
-    rows = (Z - center) * astype(root, precision)[:, None]
-    labels = (y - mean) * root[:, None]
-    gram = rows.T @ rows
+    blocks = list(row_blocks(n, m, block_entries(Z) or _ENTRIES))
+    center: Any = 0.0
+    for block in blocks:
+        center = center + (root[block] ** 2) @ astype(Z[block, :], "float64") / total
+    mean = (root**2) @ astype(y, "float64") / total
+
+    def scaled(rows: np.ndarray) -> tuple[Array, Array, Array]:
+        """Return the root weights, features and labels of some rows, centred and weighted."""
+        own = take(root, asarray(rows, y), 0)
+        features = (astype(take_rows(Z, rows), "float64") - center) * own[:, None]
+        return own, features, (astype(take_rows(y, rows), "float64") - mean) * own[:, None]
+
+    gram, products = zeros((m, m), y), zeros((m, y.shape[1]), y)
+    for block in blocks:
+        _, rows, labels = scaled(np.arange(n)[block])
+        gram += rows.T @ rows
+        products += rows.T @ labels
     add_to_diagonal(gram, penalty)
     inverse = triangular_inverse(cholesky(gram))
-    whitened = lower_product(inverse, rows.T).T
-    inner = whitened.T @ astype(labels, precision)
-    coef = astype(lower_product(inverse, inner, transposed=True), "float64")
-    residual = labels - astype(whitened @ inner, "float64")
-    if groups is None:
-        leverage = zeros((n,), y)
-        for block in row_blocks(n, whitened.shape[1], block_entries(Z)):
-            leverage[block] = astype(xp.sum(whitened[block, :] ** 2, axis=1), "float64")
-        errors = residual / (1 - leverage - root**2 / total)[:, None]
-    else:
-        parts = []
-        for members in groups:
-            at = asarray(members, y)
-            own, ends = astype(take(whitened, at, 0), "float64"), take(root, at, 0)
-            hat = own @ own.T + ends[:, None] * ends[None, :] / total
-            add_to_diagonal(hat, -1.0)
-            parts.append(solve(-hat, take_rows(residual, members)))
-        errors = _in_order(parts, groups)
-    intercept = mean - astype(center, "float64")[0, :] @ coef
-    return Solution(y - errors / root[:, None], coef, intercept)
+    inner = lower_product(inverse, products)
+    coef = lower_product(inverse, inner, transposed=True)
+    held_out = []
+    singles = ([np.arange(n)[block]] for block in blocks)
+    batches = singles if groups is None else _batches(groups, blocks[0].stop)
+    for batch in batches:
+        own, rows, labels = scaled(np.concatenate(batch))
+        whitened = lower_product(inverse, rows.T).T
+        errors = labels - whitened @ inner
+        if groups is None:
+            errors /= (1 - xp.sum(whitened**2, axis=1) - own**2 / total)[:, None]
+        else:
+            parts, ends = [], np.cumsum([len(members) for members in batch]).tolist()
+            for start, end in zip([0, *ends], ends, strict=False):
+                W, r = whitened[start:end, :], own[start:end]
+                hat = W @ W.T + r[:, None] * r[None, :] / total
+                add_to_diagonal(hat, -1.0)
+                parts.append(solve(-hat, errors[start:end, :]))
+            errors = xp.concat(parts, axis=0)
+        held_out.append((labels - errors) / own[:, None] + mean)
+    scores = xp.concat(held_out, axis=0)
+    scores = scores if groups is None else _in_order([scores], groups)
+    intercept = mean - center @ coef
+    return Solution(scores, coef, intercept)
+
+
+def _batches(groups: Sequence[np.ndarray], n_rows: int) -> Iterator[list[np.ndarray]]:
+    """Yield lists of groups, each with about so many rows."""
+    ends = np.cumsum([len(rows) for rows in groups])
+    number = (ends - 1) // max(1, n_rows)
+    for at in np.split(np.arange(len(groups)), np.flatnonzero(np.diff(number)) + 1):
+        yield [groups[i] for i in at]
 
 
 def _in_order(parts: list[Array], groups: Sequence[np.ndarray]) -> Array:

@@ -14,6 +14,7 @@ All comparisons use scores of rows by models without them.
 from __future__ import annotations
 
 import time
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -27,6 +28,7 @@ from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 from imcc._array.array import (
     Array,
     asarray,
+    astype,
     moved_record,
     namespace,
     to_numpy,
@@ -47,6 +49,7 @@ from imcc._math.ensemble.ridge import Solution
 from imcc._math.ensemble.selection import Criterion, choose_greedily, weighted_mean
 from imcc._math.ensemble.trees import Boosting
 from imcc._math.ensemble.views import Space, View, fit_space, fit_view
+from imcc._math.kernels import row_blocks
 from imcc._math.logistic import LogisticMaps, fit_logistic_maps
 from imcc._utils.progress import report_progress
 from imcc._utils.validation import Features
@@ -64,12 +67,18 @@ DOUBLE_ROWS = 8000
 # there are clearly more rows.
 _ROUNDS = ((1000, 10), (2500, 6), (5000, 4))
 _MORE = 1.3
+# Rows up to which six kernels, several penalties of two of them, and coupled labels are tried.
+_FEW_ROWS = 6000
+# Memory for small arrays, in bytes, and entries of blocks of rows and labels.
+_WORKSPACE, _ENTRIES = 2.0**24, 2**20
 # At most so many widths of one view and kernel go on: kernels that differ make better ensembles.
 _SAME = 2
 # Penalties that a screening tries per kernel, and where it begins.
 _TRIES, _MIDDLE = 3, PENALTIES.index(min(PENALTIES, key=lambda p: abs(p - 0.3)))
 # Labels that a screening looks at, those with the most rows.
 _SCREENED_LABELS = 128
+# Probabilities that differ by less are the same.
+_NEGLIGIBLE = 1e-6
 # Rounds of the greedy selection.
 _SELECTIONS = 12
 # Columns from which on linear models are tried, labels that they are first tried on, folds of their
@@ -101,34 +110,76 @@ class Plan(NamedTuple):
         0 for exact kernels.
     n_bytes : float
         Memory that is needed.
+    screened_rows : int
+        Most rows of a screening, which needs no more memory than the kernels of all rows.
     """
 
     precision: str
     n_landmarks: int
     n_bytes: float
+    screened_rows: int
 
 
-def make_plan(n: int, n_labels: int, n_values: float, available: float) -> Plan:
-    """Return how to fit n rows in the available memory.
+def make_plan(X: Features, n_labels: int, available: float, n_tree_columns: int = 0) -> Plan:
+    """Return how to fit rows in the available memory.
 
-    Exact kernels need one matrix of n x n numbers; landmarks three of n x m in float32.
+    Exact kernels need one matrix of n x n numbers; m landmarks one of n x m in float32 and three of
+    m x m.  The rest is counted stage by stage, with the arrays that are alive at the same time.
 
     Parameters
     ----------
-    n, n_labels : int
-    n_values : float
-        Stored entries of the rows.
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    n_labels : int
     available : float
         Memory in bytes.
+    n_tree_columns : int
+        Columns that trees look at.
     """
-    # The rows in two spaces, and scores of about ten candidates.
-    others = 56.0 * n_values + 80.0 * n * n_labels + 2**27
-    for precision, size in (("float64", 8.0), ("float32", 4.0)):
-        needed = size * n**2 + others
-        if needed <= available and (precision == "float32" or n <= DOUBLE_ROWS):
-            return Plan(precision, 0, needed)
-    m = int(min(max(available - others, 0.0) / (13.0 * n), (3e13 / n) ** 0.5, n))
-    return Plan("float32", max(m, 1), 12.0 * n * m + 16.0 * m**2 + others)
+    n, sparse = X.shape[0], sp.issparse(X)
+    values, cells = float(X.nnz if sparse else X.size), float(n * n_labels)
+    # The rows in float32, and the labels: as int8 and float32, and flags of criteria.
+    always = (8.0 if sparse else 4.0) * values + 8.0 * cells + _WORKSPACE
+    # Coefficients and held-out log-odds of the other members.
+    finalists = _n_finalists(n)
+    others = 16.0 * cells * (finalists + (1 if n <= _FEW_ROWS else -1))
+    # Neighbouring penalties and coupled labels of the second kernel; the greedy selection.
+    blending = max(150.0 * cells if n <= _FEW_ROWS else 0.0, others + 60.0 * cells)
+    if sparse:
+        blending += 56.0 * values + 16.0 * X.shape[1] * n_labels  # linear models
+    if n_tree_columns:
+        # What trees look at, twice and as bins, and LightGBM's histograms.
+        seen = values * n_tree_columns / X.shape[1] + cells
+        histograms = 2**15 * min(n_tree_columns + n_labels, seen / 100)
+        blending = max(blending, others + 60.0 * cells + (17.0 if sparse else 9.0) * seen)
+        blending += histograms
+
+    def plan(precision: str, kernel: float, m: int = 0) -> Plan:
+        # Rows in the space of the kernel take 24 bytes per entry, and more while it is computed.
+        converted = 48.0 if precision == "float64" else 24.0 if sparse or m else 0.0
+        member = others + kernel + 24.0 * values + max(converted * values, 16.0 * cells)
+        # Labels are worked on in blocks, and kernels that are not in float64 as well.
+        member += 40.0 * min(_ENTRIES, cells if precision == "float64" else float(n**2))
+        # A screening holds three matrices in float32.
+        screened = max(rows for rows, _ in _ROUNDS if 12 * rows**2 <= max(kernel, 12e6))
+        n_bytes = always + max(member, 56.0 * values, blending)
+        return Plan(precision, m, n_bytes, screened)
+
+    exact = [plan("float64", 8.0 * n**2)] if n <= DOUBLE_ROWS else []
+    for found in (*exact, plan("float32", 4.0 * n**2)):
+        if found.n_bytes <= available:
+            return found
+
+    def landmarks(m: int) -> Plan:
+        return plan("float32", 4.0 * n * m + 24.0 * m**2, m)
+
+    most = range(1, int(min((3e13 / n) ** 0.5, n)) + 1)
+    fitting = bisect_right(most, available, key=lambda m: landmarks(m).n_bytes)
+    return landmarks(max(fitting, 1))
+
+
+def _n_finalists(n: int) -> int:
+    """Return how many kernels are fitted to n rows."""
+    return 6 if n <= _FEW_ROWS else 3 if n <= 2 * _FEW_ROWS else 2
 
 
 @dataclass(frozen=True)
@@ -236,11 +287,10 @@ def fit_ensemble(X: Features, labels: Labels, options: Options) -> Fitted:
     signs = to_numpy(labels.signs)
     base = _base_log_odds(signs, labels.weight)
     varying = np.flatnonzero((signs > 0).any(axis=0) & (signs < 0).any(axis=0))
-    own = asarray(np.ascontiguousarray(signs[:, varying]), labels.signs)
-    known = None if labels.known is None else labels.known[:, varying]
-    known = None if known is None or known.all() else np.ascontiguousarray(known)
+    own = labels.columns(varying)
+    known = None if own.known is None or own.known.all() else own.known
     center = None if sp.issparse(X) else X.mean(axis=0, dtype=np.float64)
-    search = _Search(centered(X, center), labels._replace(signs=own, known=known), options)
+    search = _Search(centered(X, center), own._replace(known=known), options)
     nothing = EnsembleModel(
         *(center, search.rows[:0], (), (), varying, asarray(base, labels.signs), None),
         np.arange(0),
@@ -278,9 +328,10 @@ class _Search:
         for place, (kernel, start) in enumerate(ranked):
             if pool and self.clock.must_stop():
                 break
-            best = place < 2 and self.n <= 6000
+            best = place < 2 and self.n <= _FEW_ROWS
             pool += self.candidates(kernel, start, marks, best)
-            self.clock.worked(self._cost(self.n, 3 if best else 1), f"fitting {kernel.name}")
+            cost = (3 if best else 1) * self._cost(self.n, 1, precise=True)
+            self.clock.worked(cost, f"fitting {kernel.name}")
         pool += self.linear_candidates(pool)
         loss = self.criterion(self.labels, "log_loss")
         shares, _ = choose_greedily([c.log_odds for c in pool], loss, _SELECTIONS)
@@ -288,7 +339,7 @@ class _Search:
         chosen.sort(key=lambda pair: -pair[1])
         held_out = weighted_mean([(c.log_odds, w) for c, w in chosen])
         members = tuple(
-            Member(c.setting, w, c.width, c.coef, c.intercept, c.maps.slope, c.maps.offset)
+            Member(c.setting, w, c.width, _stored(c, w), c.intercept, c.maps.slope, c.maps.offset)
             for c, w in chosen
         )
         keys = dict.fromkeys(member.key for member in members)
@@ -340,15 +391,16 @@ class _Search:
     def screen(self) -> list[tuple[Kernel, int]]:
         """Return the best kernels, best first, each with the place of its best penalty."""
         rounds = [(min(self.n, _ROUNDS[0][0]), _ROUNDS[0][1])]
-        rounds += [(m, keep) for m, keep in _ROUNDS[1:] if self.n > _MORE * m]
-        finalists = 6 if self.n <= 6000 else 3 if self.n <= 12_000 else 2
+        largest = min(self.n / _MORE, self.options.plan.screened_rows)
+        rounds += [(m, keep) for m, keep in _ROUNDS[1:] if m <= largest]
+        finalists = _n_finalists(self.n)
         n_kernels = len(self.options.views) * len(KERNELS) * len(WIDTH_SCALES)
         counts = [n_kernels, *(keep for _, keep in rounds)]
         work = [
             count * self._cost(m, _TRIES) for count, (m, _) in zip(counts[:-1], rounds, strict=True)
         ]
-        last = (min(finalists, 2) * 3 + max(finalists - 2, 0)) * self._cost(self.n, 1)
-        self.clock.total = sum(work) + last + self._tree_cost()
+        last = (min(finalists, 2) * 3 + max(finalists - 2, 0)) * self._cost(self.n, 1, precise=True)
+        self.clock.total = sum(work) + last + self._linear_costs()[0] + self._tree_cost()
         ranked: list[tuple[Kernel, int]] = []
         for number, (m, keep) in enumerate(rounds):
             if ranked and self.clock.must_stop():
@@ -444,28 +496,29 @@ class _Search:
             if i not in fitted:
                 solution = self._fit(gram, PENALTIES[i], marks)
                 candidate = self._candidate(kernel, gram.width, i, 0.0, solution, criterion)
-                fitted[i] = solution, candidate
+                # Of several penalties, only the log-odds of the best one are needed again.
+                fitted[i] = solution, candidate._replace(log_odds=None)
             return fitted[i][1].value
 
         place = climb(value, start, len(PENALTIES), 3) if best else start
         value(place)
-        found = [fitted[place][1]]
+        solution, top = fitted[place]
+        found = [top._replace(log_odds=top.maps.log_odds(solution.held_out))]
         signs = self.labels.signs
         if len(fitted) == 1 or self.labels.known is not None or signs.shape[1] == 1:
             return found
         solutions = {i: solution for i, (solution, _) in fitted.items()}
-        coupled = []
         for eta in COUPLINGS:
             solution = couple(solutions, place, eta, to_numpy(signs))
-            coupled.append(self._candidate(kernel, gram.width, place, eta, solution, criterion))
-        top = max(coupled, key=lambda candidate: candidate.value)
-        return [*found, top] if top.value > found[0].value else found
+            coupled = self._candidate(kernel, gram.width, place, eta, solution, criterion)
+            top = max(top, coupled, key=lambda candidate: candidate.value)
+        return found if top.log_odds is None else [*found, top]
 
     def _fit(self, gram: Gram, penalty: float, marks: np.ndarray | None) -> Solution:
         labels, precision = self.labels, self.options.plan.precision
         labels = labels if self.options.exact else labels.filled()
         if marks is not None:
-            return next(iter(fit_landmarks(gram, labels, [penalty], marks)))
+            return fit_landmarks(gram, labels, penalty, marks)
         try:
             return fit_kernel(gram, labels, penalty, precision)
         except np.linalg.LinAlgError:
@@ -498,8 +551,7 @@ class _Search:
         First some labels are fitted without a part of the rows, and compared there.
         """
         rows, options = self.rows, self.options
-        wide = sp.issparse(rows) and rows.shape[1] >= _LINEAR_COLUMNS
-        if not (options.linear and wide) or self.clock.must_stop():
+        if not self._tries_linear() or self.clock.must_stop():
             return []
         labels = self.labels._replace(signs=to_numpy(self.labels.signs))
         view = "tfidf" if "tfidf" in options.views else options.views[-1]
@@ -509,6 +561,7 @@ class _Search:
         train, test = self._divided(labels)
         own, before = labels.part(test).columns(few), best[np.ix_(test, few)]
         losses = {}
+        trial, rest = self._linear_costs()
         for C in INVERSE_PENALTIES:
             some = labels.part(train).columns(few)
             coef, intercept = fit_linear(X[train], some.signs > 0, some.known, some.weight, C)
@@ -516,17 +569,22 @@ class _Search:
             mean = (before + log_odds) / 2
             if helps(before, mean, own):
                 losses[C] = log_losses(mean, own).sum()
+            self.clock.worked(trial / len(INVERSE_PENALTIES), "trying linear models")
         if not losses:
             return []
+        self.clock.total += rest
         C = min(losses, key=losses.__getitem__)
         on, known, weight = labels.signs > 0, labels.known, labels.weight
-        held_out = held_out_linear(
-            X, on, known, weight, labels.groups, C, _LINEAR_FOLDS, options.seed
-        )
+        folds = held_out_linear(X, on, known, weight, labels.groups, C, _LINEAR_FOLDS, options.seed)
+        held_out = np.zeros(on.shape)
+        for test, scores in folds:
+            held_out[test] = scores
+            self.clock.worked(rest / (_LINEAR_FOLDS + 1), "fitting linear models")
         maps, log_odds = calibrated(held_out, labels)
         if not helps(best, (best + log_odds) / 2, labels):
             return []
         coef, intercept = fit_linear(X, on, known, weight, C)
+        self.clock.worked(rest / (_LINEAR_FOLDS + 1), "fitting linear models")
         setting = {**Kernel(view, "linear", 0.0)._asdict(), "penalty": 1.0 / C, "coupling": 0.0}
         like = self.labels.signs
         moved = asarray(log_odds, like)
@@ -585,11 +643,31 @@ class _Search:
         gain = log_losses(before, own) - log_losses(after, own)
         return bool(np.average(gain, weights=own.weight) > 0)
 
-    def _cost(self, m: int, tries: int) -> float:
-        """Return about how long fits of m rows take; only proportions matter."""
-        columns = self.rows.nnz / self.n if sp.issparse(self.rows) else self.rows.shape[1]
+    def _cost(self, m: int, tries: int, precise: bool = False) -> float:
+        """Return about how long fits of m rows take, in float64 or float32.
+
+        Only proportions matter.  They were measured on yeast, image, arts, medical and enron.
+        """
+        # Products of sparse rows take about ten times as long per entry.
+        dense = not sp.issparse(self.rows)
+        columns = self.rows.shape[1] if dense else 10.0 * self.rows.nnz / self.n
+        product, factor = (2e-10, 12e-12) if precise else (1e-10, 4e-12)
         q = self.labels.signs.shape[1]
-        return 2e-9 * m**2 * columns + tries * (4e-12 * m**3 + 4e-7 * m * q + 5e-3)
+        return m**2 * (product * columns + 1.5e-8) + tries * (factor * m**3 + 4e-7 * m * q + 5e-3)
+
+    def _tries_linear(self) -> bool:
+        """Return whether the rows are words."""
+        wide = sp.issparse(self.rows) and self.rows.shape[1] >= _LINEAR_COLUMNS
+        return self.options.linear and wide
+
+    def _linear_costs(self) -> tuple[float, float]:
+        """Return about how long it takes to try linear models, and to fit them if they help."""
+        if not self._tries_linear():
+            return 0.0, 0.0
+        one = 2e-7 * self.rows.nnz + 2e-3
+        q = self.labels.signs.shape[1]
+        trial = len(INVERSE_PENALTIES) * min(q, _LINEAR_LABELS) * one
+        return trial, (_LINEAR_FOLDS + 1) * q * one
 
     def _tree_cost(self) -> float:
         """Return about how long trees take, as :meth:`_cost` does for kernels."""
@@ -680,6 +758,21 @@ def couple(solutions: dict[int, Solution], place: int, eta: float, signs: np.nda
     return Solution(*mixed)
 
 
+def _stored(candidate: Candidate, weight: float) -> Array:
+    """Return the coefficients of a member in float32, unless rounding could move probabilities.
+
+    The error of a score is about that of a coefficient, eps / sqrt(12), times the length of all of
+    them, since kernel values and rows of words are at most 1.
+    """
+    xp, coef = namespace(candidate.coef), candidate.coef
+    squares = sum(
+        xp.sum(coef[block, :] ** 2, axis=0) for block in row_blocks(coef.shape[0], coef.shape[1])
+    )
+    steepest = float(xp.max(xp.sqrt(squares) * candidate.maps.slope)) * weight / 4
+    error = float(np.finfo(np.float32).eps) / 12**0.5 * steepest
+    return astype(coef, "float32") if error <= _NEGLIGIBLE else coef
+
+
 def helps(before: np.ndarray, after: np.ndarray, labels: Labels) -> bool:
     """Return whether log-odds lower the log loss by more than two standard errors."""
     gain = log_losses(before, labels) - log_losses(after, labels)
@@ -692,8 +785,12 @@ def helps(before: np.ndarray, after: np.ndarray, labels: Labels) -> bool:
 
 def log_losses(z: np.ndarray, labels: Labels) -> np.ndarray:
     """Return the log loss of each row, summed over its known labels."""
-    cells = np.logaddexp(0.0, np.where(labels.signs > 0, -z, z))
-    return (cells if labels.known is None else cells * labels.known).sum(axis=1)
+    out = np.empty(len(z))
+    for block in row_blocks(*z.shape):
+        cells = np.logaddexp(0.0, np.where(labels.signs[block] > 0, -z[block], z[block]))
+        cells = cells if labels.known is None else cells * labels.known[block]
+        out[block] = cells.sum(axis=1)
+    return out
 
 
 def _base_log_odds(signs: np.ndarray, weight: np.ndarray | None) -> np.ndarray:

@@ -10,16 +10,21 @@ import numpy as np
 from imcc._array.array import (
     Array,
     asarray,
+    astype,
     at_least,
     is_numpy,
     namespace,
     to_numpy,
     transposed,
 )
+from imcc._array.device import block_entries
+from imcc._math.kernels import row_blocks
 from imcc.metrics import METRICS, LabelMetrics
 
 #: Names of criteria: the five metrics, and the mean log loss per label.
 CRITERIA = (*METRICS, "log_loss")
+# Entries of the blocks of log-odds whose losses are computed; they stay in the cache.
+_ENTRIES = 2**16
 
 
 class Criterion:
@@ -59,7 +64,13 @@ class Criterion:
     ) -> None:
         self._on, self._binary, self._weight, self._known = on, binary, weight, known
         self._function: Callable[..., float] | None = None
-        self._numbers: Array | None = None
+        self._labels: Array | None = None
+        self._counted: Array | None = None
+        # Rows without known labels do not count.
+        self._row_weight = weight
+        if known is not None:
+            own = np.ones(len(on)) if weight is None else weight
+            self._row_weight = np.where(known.any(axis=1), own, 0.0)
         judged = np.hstack([~on, on]) if binary else on
         if callable(scoring):
             self.name, self._function = getattr(scoring, "__name__", "scoring"), scoring
@@ -82,7 +93,8 @@ class Criterion:
         if self._function is not None:
             return float(self._function(self._on, to_numpy(log_odds)))
         if self.name == "log_loss":
-            return -self._log_loss(log_odds)
+            rows = to_numpy(self._row_losses(log_odds))
+            return -float(np.average(rows, weights=self._row_weight))
         if self._binary:
             log_odds = namespace(log_odds).concat([-log_odds, log_odds], axis=1)
         scores = transposed(log_odds)[:, None, :]
@@ -93,12 +105,10 @@ class Criterion:
 
         A device is asked once for the log losses of all of them, not for one after the other.
         """
-        one_by_one = is_numpy(like) or self._function is not None or self._known is not None
-        if one_by_one or self.name != "log_loss":
+        if is_numpy(like) or self.name != "log_loss" or self._function is not None:
             return [self(log_odds) for log_odds in candidates]
-        xp = namespace(like)
-        rows = to_numpy(xp.stack([xp.mean(self._cells(z), axis=1) for z in candidates]))
-        return [-float(np.average(of_rows, weights=self._weight)) for of_rows in rows]
+        rows = to_numpy(namespace(like).stack([self._row_losses(z) for z in candidates]))
+        return [-float(np.average(of_rows, weights=self._row_weight)) for of_rows in rows]
 
     def reported(self, value: float) -> float:
         """Return a value of the metric; losses are not negated."""
@@ -106,39 +116,30 @@ class Criterion:
             return -value
         return value
 
-    def _cells(self, z: Array) -> Array:
-        """Return the log loss of each label of each row."""
-        xp, y = namespace(z), self._labels(z)
-        return at_least(z, 0.0) - y * z + xp.log1p(xp.exp(-xp.abs(z)))
-
-    def _log_loss(self, z: Array) -> float:
-        cells = self._cells(z)
-        if self._known is not None:
-            return self._known_log_loss(to_numpy(cells))
-        rows = to_numpy(namespace(z).mean(cells, axis=1))
-        return float(np.average(rows, weights=self._weight))
-
-    def _known_log_loss(self, cells: np.ndarray) -> float:
-        known = self._known
-        assert known is not None
-        n_known = known.sum(axis=1)
-        some = n_known > 0
-        rows = np.where(known, cells, 0.0).sum(axis=1)[some] / n_known[some]
-        return float(np.average(rows, weights=None if self._weight is None else self._weight[some]))
-
-    def _labels(self, like: Array) -> Array:
-        """Return the labels as numbers on the device of log-odds; they are moved only once."""
-        if self._numbers is None or type(self._numbers) is not type(like):
-            self._numbers = asarray(self._on, like, "float64")
-        return self._numbers
+    def _row_losses(self, z: Array) -> Array:
+        """Return the mean log loss of the (known) labels of each row."""
+        xp, parts = namespace(z), []
+        if self._labels is None or type(self._labels) is not type(z):
+            # Moved to a device only once.
+            self._labels = asarray(self._on, z)
+            self._counted = None if self._known is None else asarray(self._known, z)
+        for block in row_blocks(z.shape[0], z.shape[1], block_entries(z) or _ENTRIES):
+            own, y = z[block, :], astype(self._labels[block, :], "float64")
+            cells = at_least(own, 0.0) - y * own + xp.log1p(xp.exp(-xp.abs(own)))
+            if self._counted is None:
+                parts.append(xp.mean(cells, axis=1))
+            else:
+                counted = astype(self._counted[block, :], "float64")
+                n_known = at_least(xp.sum(counted, axis=1), 1.0)
+                parts.append(xp.sum(cells * counted, axis=1) / n_known)
+        return xp.concat(parts)
 
 
 def weighted_mean(members: Iterable[tuple[Array, float]]) -> Any:
     """Return the sum of log-odds times their shares."""
     total: Any = 0.0
     for log_odds, share in members:
-        if share > 0:
-            total = total + log_odds * share
+        total = total + log_odds * share
     return total
 
 

@@ -24,6 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import ndtri
 from sklearn.preprocessing import normalize
+from sklearn.utils.sparsefuncs_fast import inplace_csr_row_normalize_l2
 
 from imcc._utils.validation import Features
 
@@ -74,10 +75,9 @@ class View:
             case "root":
                 return np.sqrt(np.maximum(_dense(X) - self.floor, 0.0)) - self.center
             case "unit":
-                return normalize(X)
+                return _of_unit_length(X)
             case "tfidf":
-                scaled = X.multiply(self.factor).tocsr() if sp.issparse(X) else X * self.factor
-                return normalize(scaled)
+                return _of_unit_length(X, self.factor)
         return X if self.center is None else _dense(X) - self.center
 
 
@@ -133,6 +133,17 @@ def is_mostly_zero(X: Features) -> bool:
 
 def _dense(X: Features) -> np.ndarray:
     return X.toarray() if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+
+
+def _of_unit_length(X: Features, factor: np.ndarray | None = None) -> Features:
+    """Return rows, with columns multiplied by factors first, divided by their lengths."""
+    if not sp.issparse(X):
+        return normalize(X if factor is None else X * factor)
+    # scikit-learn's function for matrices would check a single row longer than this takes.
+    data = X.data.copy() if factor is None else X.data * factor[X.indices]
+    scaled = sp.csr_matrix((data, X.indices, X.indptr), shape=X.shape)
+    inplace_csr_row_normalize_l2(scaled)
+    return scaled
 
 
 def _normal_scores(X: np.ndarray, knots: np.ndarray | None) -> np.ndarray:
