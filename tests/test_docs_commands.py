@@ -45,12 +45,14 @@ def test_the_page_is_true(tmp_path):
         )
         assert done.returncode == 0, (command, done.stderr)
         if printed and "inspect" not in command:
-            found, expected = shape(done.stdout + done.stderr), shape(printed)
+            # On a busy machine, progress is shown where the page has none.
+            said = re.sub(r"^.*% done.*\n", "", done.stderr, flags=re.M)
+            found, expected = shape(done.stdout + said), shape(printed)
             # Which labels and rows come first may change with the last digits.
             assert len(found) == len(expected), (command, done.stdout)
             assert found[0] == expected[0]
         seen += 1
-    assert seen == 11
+    assert seen == 10
 
 
 def first_model():

@@ -51,7 +51,7 @@ INSIDE = {
     "_math.ensemble": [
         *("views", "ridge", "members", "trees", "model", "linear", "selection", "search"),
     ],
-    "_math.stream": ["sources", "dask", "passes", "fitting"],
+    "_math.stream": ["sources", "passes", "fitting"],
     "estimators": [
         *("base", "base_search", "imcc", "imcc_cv", "kernel_ensemble"),
         *("cross_fit", "calibrator", "thresholds"),

@@ -40,8 +40,9 @@ def run_commands(folder, environment, function=""):
     assert [line.split()[1] for line in lines[:2]] == ["datasets", "tune"]
     for line in lines:
         shown = shell(line)
-        assert shown or "-o" in line
-        for file in re.findall(r"-o (\S+)", line):
+        files = re.findall(r"(?:-o|--html) (\S+)", line)
+        assert shown or files
+        for file in files:
             assert (folder / file).stat().st_size > 100
     model = re.search(r"-o (\S+\.skops)", "\n".join(lines))[1]
     shell("imcc datasets example other.csv --rows 300 --seed 1")

@@ -66,6 +66,13 @@ def links():
     return module
 
 
+def test_no_line_of_a_page_is_a_comment():
+    """A line that begins with a percent sign is not shown."""
+    for page in DOCS.glob("*.md"):
+        lines = page.read_text(encoding="utf-8").splitlines()
+        assert not [line for line in lines if line.lstrip().startswith("% ")], page.name
+
+
 def test_broken_links_and_anchors_are_found(tmp_path):
     (tmp_path / "a.html").write_text(
         '<a href="b.html#here">x</a><a href="b.html#gone">x</a><a href="c.html">x</a>'

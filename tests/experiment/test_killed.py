@@ -71,7 +71,7 @@ def test_killed_many_times_no_row_is_lost_none_twice_none_half(slow_dice, tmp_pa
     expected = expected_rows(slow_dice)
     before = {}
     deadline = time.time() + 600
-    for attempt in range(8):
+    for attempt in range(6):
         runner = start(slow_dice, store, *(["-j", "2"] if attempt % 4 == 3 else []))
         # Most of the time from the moment when rows are written, sometimes while it starts.
         while store.exists() and not stored_or_none(store) and time.time() < deadline:
@@ -114,23 +114,7 @@ def test_two_runners_share_the_work_and_do_nothing_twice(slow_dice, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_dead_runners_task_is_taken_over(slow_dice, tmp_path):
-    store = tmp_path / "x.sqlite"
-    doomed = start(slow_dice, store)
-    deadline = time.time() + 120
-    while not ((tmp_path / "log").exists() or time.time() > deadline):
-        time.sleep(0.02)
-    os.killpg(doomed.pid, signal.SIGKILL)  # in the middle of a fit
-    doomed.communicate()
-    other = start(slow_dice, store)
-    _, errors = other.communicate(timeout=300)
-    assert other.returncode == 0, errors
-    assert stored_rows(store) == expected_rows(slow_dice)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize(("how", "jobs"), [(signal.SIGINT, "2"), (signal.SIGTERM, "1")])
 def test_a_stopped_run_says_how_to_go_on(slow_dice, tmp_path, how, jobs):
     store = tmp_path / "x.sqlite"
     runner = start(slow_dice, store, "-j", jobs)

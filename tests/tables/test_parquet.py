@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from imcc.cli._app import app
-from imcc.datasets import DataFormatError, DataWarning, open_stream, read
+from imcc.datasets import DataFormatError, DataWarning, read
 from imcc.tables._read import TableFile
 
 read_parquet = functools.partial(read, format="parquet")
@@ -42,12 +42,8 @@ def test_a_table_that_unpacks_beyond_the_limit_is_refused(tmp_path):
 
 
 WAYS = """
-from imcc.datasets import open_stream, read
+from imcc.datasets import read
 from imcc.tables._read import TableFile
-
-def streamed(path):
-    for _ in open_stream(path, labels=["y"]):
-        pass
 
 def in_parts(path):
     for _ in TableFile(path).parts():
@@ -57,7 +53,6 @@ ways = {
     "read": lambda path: read(path, labels=["y"]),
     "table": lambda path: TableFile(path).read(),
     "parts": in_parts,
-    "stream": streamed,
 }
 """
 
@@ -190,13 +185,13 @@ for path in sys.argv[1:]:
 """
     lines = in_a_child(program, *paths).splitlines()
     found = {(Path(p).stem, way): outcome for p, way, outcome in (x.split("\t") for x in lines)}
-    assert len(found) == 4 * len(LARGE)
+    assert len(found) == 3 * len(LARGE)
     assert set(found.values()) == {"read", "refused"}
     assert {found[name, "table"] for name in LARGE} == {"refused"}
     # What is read a few rows at a time takes little memory.
     kept = {key for key, outcome in found.items() if outcome == "read"}
     assert kept == {
-        *(("rows", "parts"), ("rows", "stream")),
+        ("rows", "parts"),
         *(("missing long bytes", "parts"), ("repeated beginnings", "parts")),
     }
 
@@ -259,8 +254,3 @@ def test_what_pandas_stored_comes_back(tmp_path):
     frame = pd.DataFrame({"x": pd.array([1, None], "Int64"), "c": pd.Categorical(["a", "b"])})
     frame.to_parquet(tmp_path / "t.parquet")
     pd.testing.assert_frame_equal(TableFile(tmp_path / "t.parquet").read().to_pandas(), frame)
-
-
-def test_a_stream_can_be_read_many_times(tmp_path):
-    stream = open_stream(save(tmp_path / "t.parquet", x=[1.0, 2.0], y=[0, 1]), labels=["y"])
-    assert sum(len(X) for _ in range(200) for X, _ in stream) == 400

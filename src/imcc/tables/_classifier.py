@@ -37,7 +37,7 @@ from imcc.estimators import (
     TunedThresholds,
 )
 from imcc.estimators.base import FitScoreMixin, HeldOutMixin, labelled_frame
-from imcc.estimators.cross_fit import deciding_method, label_scores
+from imcc.estimators.cross_fit import deciding_method, label_scores, top_labels
 from imcc.tables._balance import WEIGHTS, blocks_of
 from imcc.tables._columns import as_table
 from imcc.tables._encoder import TableEncoder
@@ -359,9 +359,8 @@ class TableClassifier(HeldOutMixin, FitScoreMixin, BaseEstimator):
         if top is None:
             return [self.label_names_[row > 0].tolist() for row in self.predict(X)]
         check_count("top", top)
-        method = "predict_proba" if hasattr(self, "predict_proba") else "decision_function"
-        scores = np.asarray(getattr(self, method)(X))
-        best = np.argsort(-scores, axis=1, kind="stable")[:, :top]
+        check_is_fitted(self, "estimator_")
+        best, _ = top_labels(self.estimator_, as_table(X), top)
         return [self.label_names_[row].tolist() for row in best]
 
     def score(self, X: Any, y: Any, *, sample_weight: Any = None) -> float:
@@ -520,11 +519,11 @@ class TableClassifier(HeldOutMixin, FitScoreMixin, BaseEstimator):
         signs = np.where(labels == 1, 1.0, np.where(labels == 0, -1.0, 0.0))
         numbers = None if groups is None else np.unique(groups, return_inverse=True)[1]
         given = Labels(signs, known, sample_weight, numbers)
-        scores = {}
+        encoder, scores = TableEncoder(), {}
+        unweighted = encoder._fit_unweighted(sample, schema)
         for number, weight in enumerate(_TEXT_WEIGHTS):
             report_progress(number, len(_TEXT_WEIGHTS))
-            tried = {**WEIGHTS, "text": weight}
-            features = TableEncoder(weights=tried).fit_schema(sample, schema)
+            features = encoder._weigh(unweighted.copy(), {**WEIGHTS, "text": weight})
             scores[weight] = best_average_precision(features, given)
         return {**WEIGHTS, "text": max(scores, key=lambda weight: scores[weight])}
 

@@ -166,7 +166,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ndarray or CSR matrix of shape (n_samples, n_features)
         """
         weights = check_weights(self.weights)
-        table = as_table(X)
+        return self._weigh(self._fit_unweighted(as_table(X), schema), weights)
+
+    def _fit_unweighted(self, table: Any, schema: Schema) -> Any:
+        """Fit the transformers, and return the features before blocks are weighted."""
         require_rows(table)
         if not schema.features:
             kinds = ", ".join(f"{c.name!r} is {c.kind}" for c in schema.columns[:10])
@@ -176,15 +179,19 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             )
         encoder = fit_column_transformer(table, schema)
         features, _ = _encoded(table, schema, encoder)
-        scales = block_scales(encoder, features, schema, weights)
-        encoder.set_params(transformer_weights=scales)
         self.schema_ = schema
         self.encoder_ = encoder
         self.feature_names_in_ = np.array(
             [column.name for column in schema if column.kind != "label"], dtype=object
         )
         self.n_features_in_ = len(self.feature_names_in_)
-        return scaled(features, encoder, scales)
+        return features
+
+    def _weigh(self, features: Any, weights: Mapping[str, float]) -> Any:
+        """Scale the blocks of the training table's features in place, and those of later tables."""
+        scales = block_scales(self.encoder_, features, self.schema_, weights)
+        self.encoder_.set_params(transformer_weights=scales)
+        return scaled(features, self.encoder_, scales)
 
     def transform(self, X: Any) -> Any:
         """Return the features of a table.

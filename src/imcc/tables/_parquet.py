@@ -9,19 +9,14 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, Any
-
-import numpy as np
 
 from imcc._utils.errors import given
 from imcc._utils.optional import require
 from imcc.datasets import DataFormatError
-from imcc.datasets._encode import choose_labels
-from imcc.datasets._errors import listed, repeated
 from imcc.datasets._files import SMALL_ARRAYS, unpack_limit
 
 # Bytes of memory per byte on disk that a file may take; small files may take more.
@@ -69,8 +64,6 @@ class ParquetSource:
         Size on disk; by default that of ``source``.
     max_bytes : int, default=None
         Limit of the memory in bytes; by default it depends on the size on disk.
-    advice : str, default=None
-        What to do about a file above the limit; by default to raise ``max_bytes``.
 
     Attributes
     ----------
@@ -87,7 +80,6 @@ class ParquetSource:
         *,
         size: int | None = None,
         max_bytes: int | None = None,
-        advice: str | None = None,
     ) -> None:
         self._arrow = require("pyarrow", "Reading Parquet files")
         self._source, self._path = source, path
@@ -109,7 +101,6 @@ class ParquetSource:
             size = self._on_disk if size is None else size
             max_bytes = max(unpack_limit(size, None, SMALL_ARRAYS), _RATIO * size)
         self._limit = max_bytes
-        self._advice = advice or "if you trust the file, raise the limit with " + given("max_bytes")
 
     def parts(self, rows: int | None = None) -> Iterator[Any]:
         """Yield the rows in parts.
@@ -179,7 +170,8 @@ class ParquetSource:
         if needed > self._limit:
             raise DataFormatError(
                 f"its rows would need {needed:,} bytes, more than the limit of {self._limit:,} for "
-                "a file of this size; " + self._advice,
+                "a file of this size; if you trust the file, raise the limit with "
+                + given("max_bytes"),
                 self._path,
             )
 
@@ -240,54 +232,6 @@ class ParquetSource:
             columns.append(values if same else values.cast(field.type))
         table = self._arrow.Table.from_arrays(columns, names=self.schema.names)
         return table.replace_schema_metadata(self.schema.metadata)
-
-
-class ParquetRows:
-    """The rows of a Parquet file of numbers, in chunks, for :func:`imcc.open_stream`.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    labels : int, sequence of str or None
-        Label columns: their names, or their number.
-    label_prefix : str or None
-        Prefix of the names of the label columns.
-    """
-
-    def __init__(
-        self, path: Path, labels: int | Sequence[str] | None, label_prefix: str | None
-    ) -> None:
-        types = require("pyarrow", "Reading Parquet files").types
-        self.path = path
-        self._source = ParquetSource(path, str(path), advice="write it with smaller row groups")
-        for field in self._source.schema:
-            tests = (types.is_boolean, types.is_integer, types.is_floating)
-            if not any(test(field.type) for test in tests):
-                raise DataFormatError(
-                    f"the column {field.name!r} has the type {field.type}; streams support only "
-                    "numbers and booleans: encode it before, or read the file with "
-                    "imcc.tables.read_dataset",
-                    str(path),
-                )
-        names = self._source.schema.names
-        if twice := repeated(names):
-            raise DataFormatError(f"several columns have the same name: {listed(twice)}", str(path))
-        chosen = choose_labels(names, labels, label_prefix, str(path))
-        self.label_names = tuple(names[i] for i in chosen)
-        self.feature_names = tuple(n for i, n in enumerate(names) if i not in set(chosen))
-
-    def chunks(self, rows: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield the chunks (X, Y) of the file; missing values are NaN."""
-        for part in self._source.parts(rows):
-            if part.num_rows:
-                X, Y = (
-                    np.column_stack(
-                        [part[n].to_numpy(zero_copy_only=False).astype(float) for n in names]
-                    )
-                    for names in (self.feature_names, self.label_names)
-                )
-                yield X, Y
 
 
 @dataclass(frozen=True)

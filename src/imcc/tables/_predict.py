@@ -27,7 +27,7 @@ from imcc.datasets._files import Content, Source
 from imcc.datasets._match import read_matching
 from imcc.estimators import TunedThresholds
 from imcc.estimators.base import LogOddsClassifierMixin
-from imcc.estimators.cross_fit import label_scores
+from imcc.estimators.cross_fit import highest, label_scores
 from imcc.estimators.thresholds import decision_thresholds
 from imcc.persistence._card import ModelCard
 from imcc.tables._classifier import TableClassifier
@@ -294,19 +294,18 @@ def _predicted(
     elif top is None:
         columns = dict(zip(names, scores.T.tolist(), strict=True))
     else:
-        best = np.argsort(-scores, axis=1, kind="stable")[:, :top]
-        highest = np.take_along_axis(scores, best, axis=1).tolist()
+        best, chosen = highest(scores, top)
         labels = [[names[j] for j in row] for row in best]
         if form == "json":
             columns["top"] = [
                 [{"label": name, values or "score": v} for name, v in zip(*row, strict=True)]
-                for row in zip(labels, highest, strict=True)
+                for row in zip(labels, chosen.tolist(), strict=True)
             ]
         else:
             for k in range(best.shape[1]):
                 columns[f"label{k + 1}"] = [row[k] for row in labels]
                 if values is not None:
-                    columns[f"{values}{k + 1}"] = [row[k] for row in highest]
+                    columns[f"{values}{k + 1}"] = chosen[:, k].tolist()
     return columns
 
 

@@ -110,6 +110,10 @@ def fit_column_transformer(table: Any, schema: Schema) -> ColumnTransformer:
             cells = _typed_rows(table, schema, [columns])[columns]
             try:
                 fitted = clone(transformer).fit(cells)
+                for _, vectorizer in fitted.transformer_list:
+                    # NumPy's integers would be an array each in a model file.
+                    terms = vectorizer.vocabulary_
+                    vectorizer.vocabulary_ = {term: int(place) for term, place in terms.items()}
             except ValueError as error:
                 if "empty vocabulary" not in str(error) and "no terms remain" not in str(error):
                     raise
