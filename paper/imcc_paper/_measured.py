@@ -116,7 +116,7 @@ def machine() -> dict[str, str]:
     )
     return {
         "processor": names[0].partition(":")[2].strip() if names else platform.processor(),
-        "cores": str(os.cpu_count()),
+        "cores": str(len(os.sched_getaffinity(0))),  # that this process may use
         "python": platform.python_version(),
         **{name: version(name) for name in ("numpy", "scipy", "scikit-learn")},
         "imcc": imcc.__version__,
@@ -152,6 +152,11 @@ def not_measured(command: str, where: str) -> str:
     )
 
 
-def paragraph(text: str) -> str:
-    """Return a text broken into lines, as wide as those of the pages."""
-    return textwrap.fill(text, 116, break_long_words=False, break_on_hyphens=False)
+def paragraph(text: str, width: int = 116) -> str:
+    """Return a text broken into lines, as wide as those of the pages.
+
+    No line begins with a percent sign, which would be a comment in a page.
+    """
+    kept = text.replace(" %", "\N{NO-BREAK SPACE}%")
+    lines = textwrap.fill(kept, width, break_long_words=False, break_on_hyphens=False)
+    return lines.replace("\N{NO-BREAK SPACE}", " ")

@@ -1,17 +1,17 @@
-"""Calibration: log loss and the five metrics before and after, on the paper's fifteen data sets.
+"""Probabilities before and after calibration, and the ensemble's, on the paper's data sets.
 
-    python -m imcc_paper.calibration -o rows.csv --jobs 16             all of it
-    python -m imcc_paper.calibration -o rows.csv --jobs 16 --device cuda
+    python -m imcc_paper.calibration -o results/calibration.csv --jobs 16    what is missing there
     python -m imcc_paper.calibration -o rows.csv --data cal500 yeast --splits 1
-    python -m imcc_paper.calibration -o rows.csv --print               the tables of what is there
+    python -m imcc_paper.calibration -o rows.csv --print                     the table
 
 Each method is fitted once on the training rows of a split (80 %,
 :func:`imcc.datasets.paper_splits`) inside a :class:`imcc.estimators.MultilabelCalibrator` with
-five shuffled folds.  On cal500, bibtex and corel5k, whose 159 to 374 labels make a fold expensive,
-there are three folds, and LLSF has 10 settings instead of 40.  *Before* are the scores of the model
-inside, *after* the calibrated log-odds, both of the same test rows.  IMCC and kernel ridge are
-searches, which calibrate the chosen setting from the held-out scores of the search
-(``calibrate=True``).
+five shuffled folds (three, and 10 settings of LLSF instead of 40, for more than 100 labels, which
+make a fold expensive).  *Before* are the scores of the model inside, *after* the calibrated
+log-odds, both of the same test rows.  IMCC and kernel ridge are searches, which calibrate the
+chosen setting from the held-out scores of the search (``calibrate=True``).  The ensemble calibrates
+itself: it has a row *after* only.  bibtex and corel5k, with 159 and 374 labels, are left out unless
+they are named: several fits of one booster per label take long there.
 
 Probabilities before calibration, for log loss, Brier score and calibration error, are what the
 scores mean (:func:`imcc.inspection.score_probabilities`):
@@ -20,14 +20,13 @@ scores mean (:func:`imcc.inspection.score_probabilities`):
   (score + 1) / 2, clipped to [0, 1];
 * LLSF is one of 0 and 1, extra-trees give shares of votes, both with 1/2 taken off: score + 1/2,
   clipped to [0, 1];
-* BRsvm and LIFT give the log-odds of Platt's sigmoid, which is a calibration already:
-  1 / (1 + exp(-score)).
+* BRsvm and LIFT give the log-odds of Platt's sigmoid, which is a calibration already, and logistic
+  regression and LightGBM log-odds of their own: 1 / (1 + exp(-score)).
 
 In the log loss, probabilities count as at least 1e-7 away from 0 and 1.
 
-A finished run is added to the file at once, as two rows (before and after); what is in the file is
-not run again, so a stopped program goes on where it was.  Runs are processes of one thread each.
-With ``--device``, IMCC and kernel ridge are computed there, one after the other, beside the others.
+A finished run is added to the file at once; what is in the file is not run again, so a stopped
+program goes on where it was.  Runs are processes of one thread each.
 The data sets are found through ``IMCC_DATA_MIRROR`` or downloaded; see :mod:`imcc.datasets`.
 """
 
@@ -46,7 +45,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
 
-from imcc import IMCCClassifierCV
+from imcc import IMCCClassifierCV, KernelEnsembleClassifier
 from imcc.baselines import (
     LIFT,
     LLSFCV,
@@ -58,9 +57,16 @@ from imcc.estimators import MultilabelCalibrator, label_scores
 from imcc.inspection import diagnose_probabilities, score_probabilities
 from imcc.metrics import METRICS, evaluate
 from imcc_paper import _rows
-from imcc_paper.methods import ExtraTreesBaseline
+from imcc_paper.methods import (
+    ExtraTreesBaseline,
+    LightGBMBaseline,
+    LogisticRegressionBaseline,
+)
 
 MODELS: dict[str, Any] = {
+    "ensemble": KernelEnsembleClassifier(),
+    "logistic regression": LogisticRegressionBaseline(),
+    "LightGBM": LightGBMBaseline(),
     "IMCC": IMCCClassifierCV(grid="paper"),
     "kernel ridge": KernelRidgeBaseline(),
     "BRsvm": BinaryRelevanceSVM(),
@@ -71,10 +77,21 @@ MODELS: dict[str, Any] = {
 #: Above, fewer folds and settings, to save time.
 MANY_LABELS = 100
 ON_DEVICE = ("IMCC", "kernel ridge")
+#: The ensemble and what it is compared with; they get sparse features as they are.
+BESIDE = ("ensemble", "logistic regression", "LightGBM")
+#: The others.
+OTHERS = tuple(name for name in MODELS if name not in BESIDE)
+#: Left out unless they are named.
+LARGE = ("bibtex", "corel5k")
 PROBABILITY_MEASURES = ("log_loss", "brier", "calibration_error")
 MEASURES = (*PROBABILITY_MEASURES, *METRICS)
 STAGES = ("before", "after")
 COLUMNS = ("data", "split", "method", "stage", "seconds", *MEASURES)
+
+
+def stages(method: str) -> tuple[str, ...]:
+    """Return the stages that a method has rows of."""
+    return ("after",) if method == "ensemble" else STAGES
 
 
 class Run(NamedTuple):
@@ -86,30 +103,32 @@ class Run(NamedTuple):
 
 
 def seeded(model: Any, seed: int, device: str | None = None) -> Any:
-    """Return a model with its seed, with shuffled folds where it has folds, and its device."""
-    chosen = {
-        "random_state": seed,
-        "cv": KFold(5, shuffle=True, random_state=seed),
-        "device": device,
-    }
+    """Return a model with its seed, with shuffled folds if it is a search, and its device."""
+    chosen = {"random_state": seed, "device": device}
+    if isinstance(model, IMCCClassifierCV | KernelRidgeBaseline | LLSFCV):
+        chosen["cv"] = KFold(5, shuffle=True, random_state=seed)
     own = model.get_params()
     return clone(model).set_params(**{k: v for k, v in chosen.items() if k in own})
 
 
 def measure(run: Run, device: str | None = None) -> list[dict[str, Any]]:
-    """Return the measures before and after calibration, as two rows of the file."""
+    """Return the measures before and after calibration, as rows of the file."""
     data = load_dataset(run.data)
-    X = data.X.toarray() if data.is_sparse else data.X
-    X, Y = np.ascontiguousarray(X, dtype=np.float64), data.Y
+    X, Y = data.X, data.Y
+    if run.method not in BESIDE:
+        X = np.ascontiguousarray(X.toarray() if data.is_sparse else X, dtype=np.float64)
     train, test = paper_splits(data, run.split + 1)[run.split]
     many = Y.shape[1] > MANY_LABELS
     folds = KFold(3 if many else 5, shuffle=True, random_state=run.split)
     inner = seeded(MODELS[run.method], run.split, device)
     if many and run.method == "LLSF":
         inner.set_params(budget=10)
-    # The two exact searches have the scores of held-out rows anyway.
+    # The two exact searches have the scores of held-out rows anyway, and so has the ensemble.
     own = run.method in ON_DEVICE
-    model = inner.set_params(calibrate=True) if own else MultilabelCalibrator(inner, cv=folds)
+    if run.method == "ensemble":
+        model = inner
+    else:
+        model = inner.set_params(calibrate=True) if own else MultilabelCalibrator(inner, cv=folds)
     start = time.perf_counter()
     with threadpool_limits(1), warnings.catch_warnings():
         # Iterations are limited on purpose, rare labels make clusters of few rows, and the grids
@@ -119,13 +138,16 @@ def measure(run: Run, device: str | None = None) -> list[dict[str, Any]]:
         model.fit(X[train], Y[train])
         seconds = time.perf_counter() - start
         n_labels = Y.shape[1]
-        inner = model.best_estimator_ if own else model.estimator_
-        found = [
-            (label_scores(inner, X[test], n_labels), score_probabilities(inner, X[test], n_labels)),
-            (model.decision_function(X[test]), model.predict_proba(X[test])),
-        ]
+        found = {"after": (model.decision_function(X[test]), model.predict_proba(X[test]))}
+        if "before" in stages(run.method):
+            inner = model.best_estimator_ if own else model.estimator_
+            found["before"] = (
+                label_scores(inner, X[test], n_labels),
+                score_probabilities(inner, X[test], n_labels),
+            )
     rows = []
-    for stage, (scores, chances) in zip(STAGES, found, strict=True):
+    for stage in stages(run.method):
+        scores, chances = found[stage]
         judged = diagnose_probabilities(Y[test], chances, n_resamples=1)
         values = {name: getattr(judged, name).value for name in PROBABILITY_MEASURES}
         values |= evaluate(Y[test], np.asarray(scores))
@@ -139,10 +161,12 @@ def stored_rows(path: Path) -> list[dict[str, Any]]:
 
 
 def finished(rows: Iterable[dict[str, Any]]) -> set[Run]:
-    """Return the runs that have both of their rows."""
-    return _rows.finished(
-        rows, lambda row: Run(row["data"], row["split"], row["method"]), "stage", STAGES
-    )
+    """Return the runs that have all of their rows."""
+    found: dict[Run, set[str]] = {}
+    for row in rows:
+        run = Run(row["data"], row["split"], row["method"])
+        found.setdefault(run, set()).add(row["stage"])
+    return {run for run, there in found.items() if there == set(stages(run.method))}
 
 
 def run_all(runs: Sequence[Run], path: Path, jobs: int, device: str | None) -> int:
@@ -166,120 +190,70 @@ def run_all(runs: Sequence[Run], path: Path, jobs: int, device: str | None) -> i
 
 
 def _in_words(rows: Sequence[dict[str, Any]]) -> str:
-    before, after = rows
-    return (
-        f"log loss {before['log_loss']:.4f} -> {after['log_loss']:.4f}, ranking loss "
-        f"{before['ranking_loss']:.4f} -> {after['ranking_loss']:.4f} in {after['seconds']:.0f} s"
+    losses = " -> ".join(f"{row['log_loss']:.4f}" for row in rows)
+    return f"log loss {losses} in {rows[0]['seconds']:.0f} s"
+
+
+#: What the page shows.
+SHOWN = (*PROBABILITY_MEASURES, "ranking_loss", "average_precision")
+
+
+def page_table(rows: Sequence[dict[str, Any]], wanted: Iterable[str]) -> str:
+    """Return what docs/probabilities.md shows of methods: means over data sets, before -> after.
+
+    Only runs that all of these methods have are averaged, first over the splits of a data set.
+    """
+    whole = finished(rows)
+    methods = [method for method in wanted if any(run.method == method for run in whole)]
+    if not methods:
+        return "No finished runs."
+    shared = set.intersection(
+        *({(run.data, run.split) for run in whole if run.method == method} for method in methods)
     )
-
-
-def mean_table(rows: Sequence[dict[str, Any]]) -> str:
-    """Return the means over data sets, before and after, as Markdown."""
-    lines = [
-        "| | " + " | ".join(name.replace("_", " ") for name in MEASURES) + " |",
-        "| --- |" + " --- |" * len(MEASURES),
-    ]
-    for method in MODELS:
-        means = _means(rows, method)
-        if not means:
-            continue
-        for stage in STAGES:
-            values = np.mean([found[stage] for found in means.values()], axis=0)
-            cells = " | ".join(f"{value:.4f}" for value in values)
-            lines.append(f"| {method}, {stage} ({len(means)} sets) | {cells} |")
-        change = np.mean([found["after"] - found["before"] for found in means.values()], axis=0)
-        base = np.mean([found["before"] for found in means.values()], axis=0)
-        part = np.divide(change, base, out=np.zeros_like(change), where=base != 0)
-        cells = " | ".join(
-            f"{c:+.4f} ({100 * p:+.1f} %)" for c, p in zip(change, part, strict=True)
-        )
-        lines.append(f"| {method}, change | {cells} |")
-    return "\n".join(lines)
-
-
-def page_table(rows: Sequence[dict[str, Any]]) -> str:
-    """Return the table of docs/probabilities.md: means over data sets, before -> after."""
-    names = ("log_loss", "calibration_error", *METRICS)
-    lines = [
-        "| method | data sets x splits | " + " | ".join(n.replace("_", " ") for n in names) + " |",
-        "| --- | ---: |" + " ---: |" * len(names),
-    ]
-    whole = finished(rows)
-    for method in MODELS:
-        means = _means(rows, method)
-        if not means:
-            continue
-        runs = [sum(run[0] == data and run[2] == method for run in whole) for data in means]
-        counts = f"{len(means)} x {runs[0]}" if len(set(runs)) == 1 else f"{sum(runs)} runs"
-        before, after = (
-            np.mean([found[stage] for found in means.values()], axis=0) for stage in STAGES
-        )
-        cells = [
-            f"{before[k]:.4f} -> {after[k]:.4f}" for k in (MEASURES.index(name) for name in names)
-        ]
-        lines.append(f"| {method} | {counts} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
-def data_table(rows: Sequence[dict[str, Any]], measure_name: str) -> str:
-    """Return one measure of all data sets and methods, before and after, as Markdown."""
-    k = MEASURES.index(measure_name)
-    found = {method: _means(rows, method) for method in MODELS}
-    names = [name for name in list_datasets("all") if any(name in f for f in found.values())]
-    lines = [
-        f"| {measure_name.replace('_', ' ')} | " + " | ".join(MODELS) + " |",
-        "| --- |" + " --- |" * len(MODELS),
-    ]
-    for name in names:
-        cells = [
-            f"{means[name]['before'][k]:.4f} -> {means[name]['after'][k]:.4f}"
-            if name in means
-            else "not run"
-            for means in found.values()
-        ]
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
-def _means(rows: Sequence[dict[str, Any]], method: str) -> dict[str, dict[str, np.ndarray]]:
-    """Return the means over splits of each data set, {data: {stage: measures}}."""
-    whole = finished(rows)
-    gathered: dict[str, dict[str, list[list[float]]]] = {}
+    names = [name for name in list_datasets("all") if name in {data for data, _ in shared}]
+    values: dict[tuple[str, str, str], list[list[float]]] = {}
     for row in rows:
-        if row["method"] == method and Run(row["data"], row["split"], method) in whole:
-            stages = gathered.setdefault(row["data"], {})
-            stages.setdefault(row["stage"], []).append([row[name] for name in MEASURES])
-    return {
-        data: {stage: np.mean(values, axis=0) for stage, values in stages.items()}
-        for data, stages in gathered.items()
-    }
+        if (row["data"], row["split"]) in shared:
+            key = row["method"], row["stage"], row["data"]
+            values.setdefault(key, []).append([row[name] for name in SHOWN])
+    lines = [
+        f"Means over {len(names)} data sets ({', '.join(names)}; {len(shared)} splits in all).",
+        "",
+        "| method | " + " | ".join(name.replace("_", " ") for name in SHOWN) + " |",
+        "| --- |" + " ---: |" * len(SHOWN),
+    ]
+    for method in methods:
+        each = [
+            np.mean([np.mean(values[method, stage, data], axis=0) for data in names], axis=0)
+            for stage in stages(method)
+        ]
+        cells = [" -> ".join(f"{mean[k]:.4f}" for mean in each) for k in range(len(SHOWN))]
+        lines.append(f"| {method} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Read the command line, compute what is missing and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("-o", "--output", type=Path, required=True, help="CSV file of the rows")
-    parser.add_argument("--data", nargs="+", help="data sets (the paper's fifteen)")
+    parser.add_argument("--data", nargs="+", help="data sets (thirteen of the paper's)")
     parser.add_argument("--methods", nargs="+", choices=list(MODELS), default=list(MODELS))
     parser.add_argument("--splits", type=int, default=3, help="splits of each data set (3)")
     parser.add_argument("--jobs", type=int, default=1, help="runs at the same time (1)")
     parser.add_argument("--device", help="where IMCC and kernel ridge are computed: cuda")
     parser.add_argument("--print", action="store_true", help="compute nothing")
-    parser.add_argument("--by-data", nargs="*", choices=MEASURES, help="tables of these measures")
     asked = parser.parse_args(arguments)
     failures = 0
     if not asked.print:
         runs = [
             Run(data, split, method)
-            for data in asked.data or list_datasets("paper")
+            for data in asked.data or [d for d in list_datasets("paper") if d not in LARGE]
             for split in range(asked.splits)
             for method in asked.methods
         ]
         failures = run_all(runs, asked.output, asked.jobs, asked.device)
-    rows = stored_rows(asked.output)
-    print(mean_table(rows))
-    for name in asked.by_data or ():
-        print("\n" + data_table(rows, name))
+    for methods in (BESIDE, OTHERS):
+        print(page_table(stored_rows(asked.output), methods) + "\n")
     return 1 if failures else 0
 
 

@@ -1,7 +1,6 @@
-"""The ensemble: its quality on development splits, and its members.
+"""The ensemble: its quality on development splits.
 
-    python -m imcc_paper.ensemble --quality --data yeast scene --splits 2
-    python -m imcc_paper.ensemble --picture docs/images/members.png      the members on cal500
+    python -m imcc_paper.ensemble --data yeast scene --splits 2
 
 Quality is measured on development splits (seeds from 1000 on), which no experiment uses: the
 recipe was chosen on them.  What is reported comes from experiments with ``kernel_ensemble``, whose
@@ -21,7 +20,6 @@ from sklearn.model_selection import KFold, train_test_split
 from imcc import KernelEnsembleClassifier
 from imcc.baselines import KernelRidgeBaseline
 from imcc.datasets import load_dataset
-from imcc.inspection import draw_members
 from imcc.metrics import METRICS, evaluate
 
 FIRST_SEED = 1000  # experiments count their repetitions from 0
@@ -61,26 +59,13 @@ def compare_quality(names: list[str], n_splits: int) -> None:
         print(f"{'mean':10s} {model:24s} " + " ".join(f"{v:17.4f}" for v in means))
 
 
-def draw_picture(path: str, name: str = "cal500") -> None:
-    """Draw the members of the ensemble of a development split."""
-    X, Y, _, _ = split(name, 0)
-    model = KernelEnsembleClassifier(random_state=0).fit(X, Y)
-    print(draw_members(model, path))
-
-
 def main() -> None:
     """Read the command line and compute what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    asked = parser.add_mutually_exclusive_group(required=True)
-    asked.add_argument("--quality", action="store_true")
-    asked.add_argument("--picture", metavar="FILE")
-    parser.add_argument("--data", nargs="+", default=["arts", "yeast"], help="of --quality")
-    parser.add_argument("--splits", type=int, default=1, help="of --quality")
+    parser.add_argument("--data", nargs="+", default=["arts", "yeast"])
+    parser.add_argument("--splits", type=int, default=1)
     options = parser.parse_args()
-    if options.quality:
-        compare_quality(options.data, options.splits)
-    else:
-        draw_picture(options.picture)
+    compare_quality(options.data, options.splits)
 
 
 if __name__ == "__main__":

@@ -2,14 +2,17 @@
 
     python -m imcc_paper.ensemble_speed --threads 2 --csv results/ensemble_speed.csv
     python -m imcc_paper.ensemble_speed --threads 2 --file Imdb.arff.bz2 \
-        --rows 1000 3000 10000 23000 --csv results/ensemble_speed.csv
+        --rows 1000 3000 10000 23000 43000 100000 --max-memory 12e9 --csv results/ensemble_speed.csv
+    python -m imcc_paper.ensemble_speed --device cuda --data arts --methods ensemble \
+        --csv results/ensemble_speed.csv      where there is a GPU; also with --file
     python -m imcc_paper.ensemble_speed --csv results/ensemble_speed.csv \
         --picture ../docs/images/ensemble_growth.png
 
 The first command measures on a development split (seed 1000) of the data sets of ``--data``.  The
 second one measures on the first so many of the training rows of a file, in random order, and
 evaluates on the fifth of its rows that is left out.  Everything is measured in one process, one fit
-after the other; times are those of a clock, so nothing else should run.
+after the other; times are those of a clock, so nothing else should run.  On a GPU, a fit of the
+first thousand rows comes first, to load its libraries; trees and linear models use all cores.
 
 * ``ensemble``: ``KernelEnsembleClassifier`` as it is;
 * ``lightgbm``: 200 trees per label, one label after the other, with all threads;
@@ -21,7 +24,6 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,29 +46,33 @@ DATA = ("yeast", "medical", "enron", "arts", "education")
 METHODS = ("ensemble", "lightgbm", "logistic")
 
 
-def model_of(method: str, threads: int) -> Any:
+def model_of(method: str, options: argparse.Namespace) -> Any:
     """Return the classifier of a method."""
     if method == "ensemble":
-        return KernelEnsembleClassifier(random_state=0)
+        return KernelEnsembleClassifier(
+            random_state=0, device=options.device, max_memory=options.max_memory
+        )
     if method == "logistic":
         return LogisticRegressionBaseline(random_state=0)
     from lightgbm import LGBMClassifier
 
     return OneVsRestClassifier(
-        LGBMClassifier(n_estimators=200, n_jobs=threads, random_state=0, verbose=-1)
+        LGBMClassifier(n_estimators=200, n_jobs=options.threads, random_state=0, verbose=-1)
     )
 
 
 def measure(
-    found: Measurements, part: str, name: str, data: tuple[Any, ...], methods: Sequence[str], n: int
+    found: Measurements, part: str, name: str, data: tuple[Any, ...], options: argparse.Namespace
 ) -> None:
-    """Fit each method to training rows with n threads, and evaluate it on others."""
+    """Fit each method to training rows, and evaluate it on others."""
     X, Y, X_new, Y_new = data
     size = {"rows": X.shape[0], "features": X.shape[1], "labels": Y.shape[1]}
-    for method in methods:
-        model = model_of(method, n)
-        with threadpool_limits(n), warnings.catch_warnings():
+    for method in options.methods:
+        model = model_of(method, options)
+        with threadpool_limits(options.threads), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of labels that all rows have, and of convergence
+            if options.device:
+                model.fit(X[:1000], Y[:1000])
             start = time.perf_counter()
             model.fit(X, Y)
             fitted = time.perf_counter()
@@ -82,17 +88,26 @@ def measure(
         )
 
 
+def device_name(device: str | None) -> str:
+    """Return the name of a GPU; "" without a device."""
+    if not device:
+        return ""
+    import torch
+
+    return torch.cuda.get_device_name() if device.startswith("cuda") else device
+
+
 def speed_table(found: Measurements, part: str) -> str:
     """Return the times and metrics of a part, and the mean of the times beside LightGBM's."""
     cases = [case.rpartition(", ") for case in found.cases(part)]
     methods = [m for m in METHODS if any(method == m for *_, method in cases)]
     lines, ratios = [], []
     for name in dict.fromkeys(name for name, *_ in cases):
-        own = {m: found.of(part, f"{name}, {m}") for m in methods}
-        size = own[methods[0]]
+        own = {m: found.of(part, f"{name}, {m}") for m in methods if (name, ", ", m) in cases}
+        size = next(iter(own.values()))
         shape = " x ".join(f"{size[key]:,.0f}" for key in ("rows", "features", "labels"))
-        seconds = [f"{own[m]['fit_seconds']:.1f} s" for m in methods]
-        precisions = [f"{own[m]['average_precision']:.3f}" for m in methods]
+        seconds = [f"{own[m]['fit_seconds']:.1f} s" if m in own else "" for m in methods]
+        precisions = [f"{own[m]['average_precision']:.3f}" if m in own else "" for m in methods]
         lines.append([name, shape, *seconds, *precisions])
         if "lightgbm" in own and "ensemble" in own:
             ratios.append(own["ensemble"]["fit_seconds"] / own["lightgbm"]["fit_seconds"])
@@ -107,9 +122,19 @@ def speed_table(found: Measurements, part: str) -> str:
 
 def blocks(found: Measurements) -> dict[str, str]:
     """Return the tables of docs/ensemble.md."""
+    gpu = []
+    for part in ("sets, GPU", "growth, GPU"):
+        for case in found.cases(part):
+            own = found.of(part, case)
+            shape = " x ".join(f"{own[key]:,.0f}" for key in ("rows", "features", "labels"))
+            name = case.partition(",")[0] if part.startswith("sets") else "IMDb"
+            precision = f"{own['average_precision']:.3f}"
+            gpu.append([name, shape, f"{own['fit_seconds']:.1f} s", precision])
+    header = ["", "rows x features x labels", "fit", "average precision"]
     return {
         "ensemble-speed": speed_table(found, "sets"),
         "ensemble-growth": speed_table(found, "growth"),
+        "ensemble-gpu": table(header, gpu),
     }
 
 
@@ -140,15 +165,18 @@ def main() -> None:
     parser.add_argument("--file", help="a data set of which parts are measured")
     parser.add_argument("--rows", type=int, nargs="+", default=[1000, 3000, 10_000])
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", type=int, help="of BLAS and LightGBM; all cores by default")
+    parser.add_argument("--device", help="a device of the ensemble, such as cuda")
+    parser.add_argument("--max-memory", type=float, help="of the ensemble, in bytes")
     parser.add_argument("--picture", type=Path, help="draw the measurements of --csv, measure none")
     _measured.add_csv_option(parser, "ensemble_speed")
     options = parser.parse_args()
     if options.picture:
         draw_growth(Measurements.read(options.csv), options.picture)
         return
-    found = Measurements()
+    found = Measurements(device=device_name(options.device))
     part = "growth" if options.file else "sets"
+    part = f"{part}, GPU" if options.device else part
     if options.file:
         data = read(options.file)
         train, test = train_test_split(
@@ -157,10 +185,10 @@ def main() -> None:
         for n in options.rows:
             some = train[:n]
             rows = data.X[some], data.Y[some], data.X[test], data.Y[test]
-            measure(found, part, f"{len(some)} rows", rows, options.methods, options.threads)
+            measure(found, part, f"{len(some)} rows", rows, options)
     else:
         for name in options.data:
-            measure(found, part, name, split(name, 0), options.methods, options.threads)
+            measure(found, part, name, split(name, 0), options)
     print(speed_table(found, part))
     if options.csv:
         found.save(options.csv)

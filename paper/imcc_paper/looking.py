@@ -1,7 +1,6 @@
-"""Looking into models: the tables and pictures of docs/looking_into_a_model.md.
+"""Looking into models: the tables of docs/looking_into_a_model.md.
 
-    python -m imcc_paper.looking --csv results/looking.csv      the numbers
-    python -m imcc_paper.looking --pictures docs/images         and the pictures
+    python -m imcc_paper.looking --csv results/looking.csv
 
 ``python -m imcc_paper.reproduce`` makes the tables of the page from the file.
 The data sets are found through ``IMCC_DATA_MIRROR`` or downloaded; see :mod:`imcc.datasets`.
@@ -10,7 +9,6 @@ The data sets are found through ``IMCC_DATA_MIRROR`` or downloaded; see :mod:`im
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from sklearn.metrics import f1_score
@@ -18,21 +16,10 @@ from sklearn.model_selection import KFold
 
 from imcc import IMCCClassifier, TableClassifier
 from imcc.datasets import Dataset, load_dataset, paper_splits
-from imcc.estimators import MultilabelCalibrator, TunedThresholds
+from imcc.estimators import TunedThresholds
 from imcc.inspection import (
-    Explainer,
-    diagnose,
-    diagnose_probabilities,
-    draw_calibration,
-    draw_clusters,
-    draw_correlations,
-    draw_diagnostics,
-    draw_explanation,
-    draw_threshold_curves,
     explain_columns,
     inspect_model,
-    probabilities_before_calibration,
-    threshold_curve,
 )
 from imcc.metrics import hamming_loss
 from imcc.tables import example_table
@@ -111,79 +98,21 @@ def blocks(found: Measurements) -> dict[str, str]:
     }
 
 
-def pictures(folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    data = load_dataset("yeast")
-    ((train, test),) = paper_splits(data, n_splits=1)
-    X, Y, names = data.X[train], data.Y[train], data.label_names
-    tuned = TunedThresholds(
-        IMCCClassifier(**SETTING), cv=KFold(5, shuffle=True, random_state=0)
-    ).fit(X, Y)
-    found = inspect_model(tuned, Y=Y, label_names=names)
-    draw_clusters(found, folder / "clusters.png", max_clusters=16)
-    draw_correlations(found, folder / "correlations.png")
-    single = Explainer(tuned, Y=Y, label_names=names).explain(data.X[test[0]], "Class4")
-    draw_explanation(single, folder / "explanation.png", top=8)
-    scores = tuned.decision_function(data.X[test])
-    curves = threshold_curve(data.Y[test], scores, label_names=names, max_points=300)
-    draw_threshold_curves(
-        curves, folder / "thresholds.png", thresholds=tuned.thresholds_.tolist(), max_labels=8
-    )
-    draw_calibrated(data, folder / "calibration.png")
-    draw_tickets(folder)
-
-
-def ticket() -> tuple[TableClassifier, Any]:
-    """Return a classifier of a made-up table, and what drove the score of one row."""
+def ticket() -> Any:
+    """Return what drove the score of one row of a made-up table."""
     table, labels = example_table()
     model = TableClassifier(random_state=0).fit(table[:600], labels[:600])
-    return model, explain_columns(
+    return explain_columns(
         model, table.iloc[[601]], table[:600], n_background=100, max_evaluations=2**14
     )
-
-
-def draw_tickets(folder: Path) -> None:
-    """Draw what drove a score of a made-up table, and how good its labels are."""
-    table, labels = example_table()
-    new = slice(600, 800)
-    model, found = ticket()
-    draw_explanation(found, folder / "columns.png", label="refund")
-    probabilities_of_new = model.predict_proba(table[new])
-    judged = diagnose(
-        labels[new],
-        model.decision_function(table[new]),
-        label_names=list(labels),
-        n_resamples=500,
-    )
-    calibration = diagnose_probabilities(labels[new], probabilities_of_new)
-    draw_diagnostics(judged, folder / "labels.png", calibration=calibration)
-
-
-def draw_calibrated(data: Dataset, path: Path) -> None:
-    """Draw what the probabilities of a model are worth, before and after calibration."""
-    ((train, test),) = paper_splits(data, n_splits=1)
-    folds = KFold(5, shuffle=True, random_state=0)
-    model = MultilabelCalibrator(IMCCClassifier(**SETTING), cv=folds)
-    model.fit(data.X[train], data.Y[train])
-    X, Y = data.X[test], data.Y[test]
-    judged = diagnose_probabilities(
-        Y,
-        model.predict_proba(X),
-        before=probabilities_before_calibration(model, X, data.n_labels),
-        label_names=data.label_names,
-    )
-    draw_calibration(judged, path, max_labels=8)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", nargs="*", default=DATA)
     parser.add_argument("--splits", type=int, default=3)
-    parser.add_argument("--pictures", type=Path)
     _measured.add_csv_option(parser, "looking")
     options = parser.parse_args()
-    if options.pictures:
-        pictures(options.pictures)
     found = Measurements()
     for name in options.data:
         data = load_dataset(name)
@@ -191,7 +120,7 @@ def main() -> None:
             share, by_chance = carried(data, count)
             found.add("correlations", f"{name} {count}", share=share, by_chance=by_chance)
         found.add("thresholds", name, **threshold_row(data, options.splits))
-    _, explained = ticket()
+    explained = ticket()
     found.add(
         "columns",
         "ticket",

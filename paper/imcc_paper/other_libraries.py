@@ -1,14 +1,12 @@
 """Other libraries for multi-label learning on the same splits: accuracy and time.
 
     OMP_NUM_THREADS=1 python -m imcc_paper.other_libraries --other /path/to/python [--other ...]
-        [--data emotions birds yeast scene enron] [--splits 3] [--csv results/other_libraries.csv]
-    python -m imcc_paper.other_libraries --page
+        [--data emotions birds yeast scene enron] [--splits 2] [--csv results/other_libraries.csv]
 
 The libraries are not installed beside imcc (their requirements conflict): each ``--other`` is the
 interpreter of an environment that has one, and this script asks it what it has.  It runs itself
 there with the training and test rows in a file, and gets scores and predictions back.  All methods
 have the defaults of their library.  Rows that the CSV file already has are not computed again.
-With ``--page``, only the tables of docs/compared_with.md are written again from the rows.
 
 The splits are the first of :func:`imcc.datasets.paper_splits`, 80/20.  Features are standardised
 for all methods, except on data where all of them are 0 or 1.  Average precision is that of the
@@ -37,21 +35,11 @@ import numpy as np
 
 PAPER = Path(__file__).parents[1]
 ROWS = PAPER / "results" / "other_libraries.csv"
-PAGE = PAPER.parent / "docs" / "compared_with.md"
 DATA = ("emotions", "birds", "yeast", "scene", "enron")
 COLUMNS = (
     "data", "split", "method", "library", "average_precision", "hamming_loss", "macro_f1",
     "fit_seconds", "predict_seconds", "error",
 )  # fmt: skip
-# Name in the file, title on the page, number format, and whether larger is better.
-SHOWN = (
-    ("average_precision", "Average precision per row (larger is better)", "{:.3f}", True),
-    ("hamming_loss", "Hamming loss (smaller is better)", "{:.3f}", False),
-    ("macro_f1", "Macro F1 (larger is better)", "{:.3f}", True),
-    ("fit_seconds", "CPU seconds of `fit`, one thread", "{:.1f}", None),
-)
-BEGIN, END = "<!-- python -m imcc_paper.other_libraries --page -->", "<!-- end -->"
-
 Methods = dict[str, Callable[[], Any]]
 
 
@@ -275,65 +263,55 @@ def compare(
                     print(*row.values(), sep="  ", flush=True)
 
 
-def tables(rows: Sequence[dict[str, str]]) -> str:
-    """Return what the page shows: means over the splits, one table per number, best in bold."""
+def page_table(rows: Sequence[dict[str, str]]) -> str:
+    """Return the table of docs/compared_with.md: means over the splits, the best in bold.
+
+    Of each method the average precision by data set, the other metrics as means over data sets, and
+    the time for all of them.  Methods that failed are left out.
+    """
     names = [name for name in DATA if any(row["data"] == name for row in rows)]
-    order = {library[0]: i for i, library in enumerate(LIBRARIES)}
-    methods = list(dict.fromkeys(row["method"] for row in rows))
-    methods.sort(key=lambda method: order[method.partition(" ")[0]])
-    lines = []
-    for key, title, form, larger in SHOWN:
-        means: dict[tuple[str, str], float] = {}
-        for method in methods:
-            for name in names:
-                cells = [r for r in rows if r["method"] == method and r["data"] == name]
-                if cells and not any(row["error"] for row in cells):
-                    means[method, name] = float(np.mean([float(row[key]) for row in cells]))
-        lines += [
-            f"**{title}**", "",
-            f"| | {' | '.join(names)} |", f"| --- |{' ---: |' * len(names)}",
-        ]  # fmt: skip
-        best = {}
-        if larger is not None:
-            choose = max if larger else min
-            best = {n: choose(v for (_, d), v in means.items() if d == n) for n in names}
-        for method in methods:
-            cells = []
-            for name in names:
-                if (method, name) not in means:
-                    errors = [
-                        row["error"]
-                        for row in rows
-                        if row["method"] == method and row["data"] == name
-                    ]
-                    slow = any(error.startswith("more than") for error in errors)
-                    cells.append("not run" if not errors else "too slow" if slow else "failed")
-                    continue
-                cell = form.format(means[method, name])
-                top = name in best and cell == form.format(best[name])
-                cells.append(f"**{cell}**" if top else cell)
-            lines.append(f"| {method.replace(' ', ' `', 1)}` | {' | '.join(cells)} |")
-        lines.append("")
+    order = {name: i for i, library in enumerate(LIBRARIES) for name in library}
+    methods = dict.fromkeys(row["method"] for row in rows)
+    means: dict[str, list[float]] = {}
+    for method in sorted(methods, key=lambda method: order[method.partition(" ")[0]]):
+        of_method = [row for row in rows if row["method"] == method]
+        if any(row["error"] for row in of_method):
+            continue
+
+        def by_set(column: str, of_method: list[dict[str, str]] = of_method) -> list[float]:
+            return [
+                float(np.mean([float(row[column]) for row in of_method if row["data"] == name]))
+                for name in names
+            ]
+
+        means[method] = [
+            *by_set("average_precision"),
+            float(np.mean(by_set("hamming_loss"))),
+            float(np.mean(by_set("macro_f1"))),
+            sum(by_set("fit_seconds")),
+        ]
+    lowest = len(names)  # the column of the Hamming loss
+    best = [
+        f"{min(column) if k == lowest else max(column):.3f}"
+        for k, column in enumerate(zip(*means.values(), strict=True))
+    ]
+    header = ["", *names, "Hamming loss", "macro F1", "CPU seconds"]
+    lines = ["| " + " | ".join(header) + " |", "| --- |" + " ---: |" * (len(header) - 1)]
+    for method, values in means.items():
+        cells = [f"{value:.3f}" for value in values[:-1]]
+        cells = [f"**{cell}**" if cell == best[k] else cell for k, cell in enumerate(cells)]
+        cells.append(f"{values[-1]:.1f}")
+        lines.append(f"| {method.replace(' ', ' `', 1)}` | {' | '.join(cells)} |")
     return "\n".join(lines)
-
-
-def write_page(rows: Sequence[dict[str, str]], path: Path = PAGE) -> None:
-    """Write the tables into the page, between its two marks."""
-    before, begin, rest = path.read_text("utf-8").partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"{path} has no lines {BEGIN!r} and {END!r} to write the tables between.")
-    path.write_text(f"{before}{BEGIN}\n\n{tables(rows)}{END}{after}", "utf-8")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--other", action="append", default=[], help="an interpreter")
     parser.add_argument("--data", nargs="+", default=DATA)
-    parser.add_argument("--splits", type=int, default=3)
+    parser.add_argument("--splits", type=int, default=2)
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for a method")
     parser.add_argument("--csv", type=Path, default=ROWS)
-    parser.add_argument("--page", action="store_true", help="only write the page's tables again")
     parser.add_argument("--list", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--run", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -341,8 +319,6 @@ def main() -> None:
         print(json.dumps([(name, library) for name, (library, _) in available().items()]))
     elif given.run:
         run(Path(given.run[0]), given.run[1])
-    elif given.page:
-        write_page(read(given.csv))
     else:
         compare(given.other, given.data, given.splits, given.csv, given.limit)
 

@@ -22,7 +22,7 @@ from imcc_paper.reproduction.rows import opened
 #: The experiments, with the titles of their reports.
 REPORTS = {
     "paper": "The paper's fifteen data sets",
-    "outside": "Five data sets outside of the paper",
+    "outside": "Data sets outside of the paper",
 }
 
 

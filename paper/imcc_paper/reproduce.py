@@ -1,11 +1,12 @@
-"""Rebuild the page docs/reproduction.md from the committed rows: ``make -C paper``.
+"""Write the numbers of the pages from the committed rows: ``make -C paper``.
 
-    python -m imcc_paper.reproduce            write the page, its figures and the marked blocks
+    python -m imcc_paper.reproduce            write the marked blocks, the figure and the appendix
     python -m imcc_paper.reproduce --check    fail if they are not what the rows give
 
-Nothing is trained: every number comes from ``results/*.csv``.  The blocks between
+Nothing is trained: every number comes from ``results/*.csv``.  Marked blocks are those between
 ``<!-- make reproduce: NAME -->`` and ``<!-- end -->`` in README.md, results/README.md and pages of
-docs/ are written with it: tables and paragraphs between lines, single numbers inside of a line.
+docs/: tables and paragraphs between lines, single numbers inside of a line.  The appendix,
+docs/reproduction_tables.md, is written as a whole.
 ``make -C paper full`` computes the rows (``imcc_paper.reproduce_full``); the scripts in
 ``MEASURED`` measure times and other numbers that pages show.
 """
@@ -17,14 +18,13 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from imcc.comparison import ScoreTable
+from imcc.comparison import ScoreTable, effect_size
 from imcc.experiment import Store
 from imcc.metrics import METRICS
-from imcc.report import draw_time
+from imcc.report import Picture
 from imcc_paper import (
     approximation,
     baselines,
@@ -33,43 +33,33 @@ from imcc_paper import (
     calibration,
     classifier,
     clustering_page,
+    ensemble_budget,
     ensemble_speed,
     gpu,
     guarantees,
     label_issues,
     looking,
+    other_libraries,
+    outside_sets,
+    repeated_rows,
     scale,
     serving,
     slow_machines,
+    table_encodings,
+    tables,
 )
 from imcc_paper._measured import Measurements
 from imcc_paper.places import DOCS, RESULTS, ROOT
-from imcc_paper.reproduction import (
-    behind,
-    calibrated,
-    cost,
-    failing,
-    labels,
-    paper,
-    per_set,
-    recipes,
-    short,
-    tests,
-)
+from imcc_paper.reproduction import claims, figure, paper, screen
+from imcc_paper.reproduction import tables as appendix
 from imcc_paper.reproduction.ranked import differences
-from imcc_paper.reproduction.rows import (
-    CONTROL,
-    TITLES,
-    listed,
-    means_table,
-    opened,
-    present,
-    prose,
-    table,
-)
+from imcc_paper.reproduction.rows import CONTROL, TITLES, opened, present, table
+from imcc_paper.reproduction.times import origins
+from imcc_paper.rivals import __main__ as rivals
+from imcc_paper.rivals import page
 
-PAGE = DOCS / "reproduction.md"
-IMAGES = DOCS / "images" / "reproduction"
+APPENDIX = DOCS / "reproduction_tables.md"
+FIGURE = DOCS / "images" / "reproduction.svg"
 CALIBRATION = RESULTS / "calibration.csv"
 #: The files of paper/results/ with measured numbers, and the scripts that write them.
 MEASURED = {
@@ -85,6 +75,8 @@ MEASURED = {
     "boosted": boosted,
     "serving": serving,
     "ensemble_speed": ensemble_speed,
+    "ensemble_budget": ensemble_budget,
+    "repeated_rows": repeated_rows,
 }
 #: The pages whose numbers are measured.
 MEASURED_PAGES = tuple(
@@ -98,13 +90,18 @@ MARKED = (
     ROOT / "README.md",
     RESULTS / "README.md",
     DOCS / "index.md",
+    DOCS / "reproduction.md",
+    DOCS / "compared_with.md",
+    DOCS / "datasets.md",
+    DOCS / "when_to_use.md",
     DOCS / "ensemble.md",
     DOCS / "probabilities.md",
     DOCS / "rare_labels.md",
+    DOCS / "tables.md",
     *MEASURED_PAGES,
 )
 _BLOCK = re.compile(r"(<!-- make reproduce: ([\w-]+) -->\n?)(.*?)(\n?<!-- end -->)", re.S)
-# The README shows these, in this order.
+# docs/when_to_use.md shows these, in this order.
 _SHOWN = (
     "logistic",
     "lightgbm",
@@ -123,151 +120,64 @@ class Built:
 
     Attributes
     ----------
-    page : str
-        The text of docs/reproduction.md.
-    figures : dict of str to Picture
-        By the name of the file.
+    appendix : str
+        The text of docs/reproduction_tables.md.
+    figure : Picture
+        That of docs/reproduction.md.
     blocks : dict of str to str
         The texts of the marked blocks.
     """
 
-    page: str = ""
-    figures: dict[str, Any] = field(default_factory=dict)
-    blocks: dict[str, str] = field(default_factory=dict)
-
-
-def section(store: Store, built: Built) -> Iterator[str]:
-    """Yield the tables, ranks and tests of one experiment; its figures are added to the rest."""
-    name = store.experiment.name
-    tables = {metric: present(store.scores(metric)) for metric in METRICS}
-    compared = tests.compare_complete(tables)
-    for metric, scores in tables.items():
-        better = "larger" if scores.greater_is_better else "smaller"
-        yield f"### {TITLES[metric]} ({better} is better)\n"
-        yield means_table(scores, compared.get(metric)) + "\n"
-    yield "### Ranks and tests\n"
-    yield from tests.ranks(tables, compared)
-    drawn = dict(tests.figures(compared, name))
-    built.figures |= drawn
-    if drawn:
-        yield "\n" + prose(
-            "Critical-difference diagrams: average ranks, 1 is best; methods joined by a bar are "
-            "not significantly different by Nemenyi's test."
-        )
-        for (metric, _), (file, picture) in zip(compared.items(), drawn.items(), strict=True):
-            yield f"**{TITLES[metric]}**\n\n![{picture.description}](images/reproduction/{file})\n"
-    yield f"\n### Where `{CONTROL}` is not first\n"
-    yield from behind.cells(tables, compared)
-    if name == "paper":
-        yield from behind.rare_labels()
-    yield f"\n### `{CONTROL}` against each\n"
-    yield from tests.against(tables, CONTROL, detailed=list(METRICS))
-    yield "\n### By data set\n"
-    shown = {metric: tables[metric] for metric in ("average_precision", "ranking_loss")}
-    yield from per_set.by_data_set(shown, CONTROL, ("kernel_ridge", "kernel_ridge_calibrated"))
-    yield "\n### The first recipe of the ensemble\n"
-    yield from recipes.beside(tables)
-    yield "\n### `imcc` against each\n"
-    yield from tests.against(tables, "imcc", detailed=["average_precision"])
-
-
-def costs(store: Store, built: Built) -> Iterator[str]:
-    """Yield the section about time."""
-    compared = tests.compare_complete(
-        {"average_precision": present(store.scores("average_precision"))}
-    ).get("average_precision")
-    yield from cost.costs(store, compared)
-    if compared is not None:
-        picture = draw_time(compared, store.runs(), reference=cost.REFERENCE)
-        built.figures["cost.svg"] = picture
-        yield "\n" + prose(
-            "The same as a picture, for the methods that are ranked together: left is fast, up is "
-            "good. Circles are times on a CPU, squares on a GPU; open ones are over fewer data "
-            "sets, whose number is given."
-        )
-        yield f"![{picture.description}](images/reproduction/cost.svg)\n"
-    yield ""
-    yield from cost.growth(store)
+    appendix: str
+    figure: Picture
+    blocks: dict[str, str]
 
 
 def build() -> Built:
-    """Return the page, its figures and the marked blocks."""
-    built = Built()
-    parts = [
-        "# Reproduction\n",
-        "<!-- Written by paper/imcc_paper/reproduce.py (make -C paper); do not edit. -->\n",
-        prose(
-            "Every number on this page is computed from the rows in `paper/results/` by `make -C "
-            "paper`, in about a minute and without training anything. `make -C paper full` "
-            "computes the rows. The "
-            'reports of these rows, <a href="reports/paper.html">of the paper\'s data sets</a> and '
-            '<a href="reports/outside.html">of five others</a> ([](report.md)), are built with '
-            "this documentation: they have every data set, setting and time."
-        ),
-    ]
+    """Return the appendix, the figure and the marked blocks."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with opened(folder, "paper") as store, opened(folder, "outside") as outside:
-            tables = {metric: present(store.scores(metric)) for metric in METRICS}
-            parts.append("## In short\n")
-            parts += short.short(store, tables, tests.compare_complete(tables))
-            parts.append("## The paper's fifteen data sets\n")
-            parts.append(
-                prose(
-                    'Means over random 80/20 splits, all that were run. The column "splits" is '
-                    "the number that most methods of a row have; a number in brackets says that a "
-                    "mean is over so many instead. Means over different splits cannot be compared: "
-                    "bold are those that are first among the methods that are ranked together, on "
-                    "the splits that these share (see below). Settings of methods that search are "
-                    "chosen by average precision, in five folds of the training rows."
-                )
+            tables, others = (
+                {metric: present(of.scores(metric)) for metric in METRICS}
+                for of in (store, outside)
             )
-            parts += section(store, built)
-            parts.append("\n## Five data sets outside of the paper\n")
-            scaled = [d.name for d in outside.experiment.datasets if d.standardize]
-            parts.append(
-                prose(
-                    "Nothing was chosen on these. The features of "
-                    f"{listed(scaled)} are standardized by the training rows of each split, for "
-                    "all methods: their columns have very different ranges, and most methods take "
-                    "features as they are. The rest is as above."
-                )
+            found = (
+                measured_blocks() | rivals_blocks() | dict(blocks(store, outside, tables, others))
             )
-            parts += section(outside, built)
-            parts.append("\n## Beside the paper's numbers\n")
-            parts += paper.summary(store)
-            parts.append("\n### What these counts are worth\n")
-            parts += paper.power(store)
-            parts.append("\n### The cells of IMCC that are worse\n")
-            parts += paper.failing(store)
-            parts.append("\n### The cells of the six that are worse\n")
-            parts += failing.failing(store, folder)
-            parts.append("\n## Does calibration alone explain it?\n")
-            parts += calibrated.calibration(tables)
-            parts.append("\n## Rare and frequent labels\n")
-            parts += labels.frequencies(store)
-            parts.append("\n## Cost beside quality\n")
-            parts += costs(store, built)
-            parts.append("\n## Where the rows come from\n")
-            parts.append(prose("Each row names the processor, device, threads and versions."))
-            shown = present(store.scores("average_precision")).methods
-            parts.append(cost.origins(store, shown))
-            parts.append("\nOutside of the paper:\n")
-            parts.append(cost.origins(outside, present(outside.scores("coverage")).methods))
-            built.blocks = measured_blocks() | dict(blocks(store, outside))
-            built.blocks["front"] = front(tables["average_precision"], built.blocks)
-    built.page = "\n".join(parts).rstrip() + "\n"
-    return built
+            found["front"] = front(tables["average_precision"], others["average_precision"])
+            return Built(
+                appendix.appendix(
+                    store, tables, others, found.pop("methods-all"), found.pop("rivals-tables")
+                ),
+                figure.draw(tables["average_precision"], others["average_precision"]),
+                found,
+            )
 
 
-def blocks(store: Store, outside: Store) -> Iterator[tuple[str, str]]:
-    """Yield the marked blocks of other files: name and text."""
-    lines = tests.against_all({metric: present(store.scores(metric)) for metric in METRICS})
+def blocks(
+    store: Store, outside: Store, tables: screen.Tables, others: screen.Tables
+) -> Iterator[tuple[str, str]]:
+    """Yield the marked blocks whose numbers come from rows of experiments: name and text."""
+    losses = screen.log_losses(calibration.stored_rows(CALIBRATION))
+    for name, short in (("methods", True), ("methods-all", False)):
+        yield name, screen.methods_table(store, tables, others, losses, short=short)
+    yield "says", screen.says(store, tables, others)
+    yield "imcc-ridge", screen.ridge_text(tables)
+    lines = appendix.against_all(tables)
     yield (
         "against",
         table(
             ["against", *(TITLES[m] for m in METRICS)],
             [[m, *lines[m]] for m in _SHOWN if m in lines],
+        ),
+    )
+    yield (
+        "claims",
+        claims.claims(
+            tables["average_precision"],
+            others["average_precision"],
+            page.claim(rivals.stored_rows()),
         ),
     )
     yield "counts", paper.readme_counts(store)
@@ -283,11 +193,22 @@ def blocks(store: Store, outside: Store) -> Iterator[tuple[str, str]]:
         f"{own['reproduced']}, {own['better']} and {own['worse']}.",
     )
     yield "baselines", paper.some_cells(store)
+    yield "outside-sets", outside_sets.page_table()
     yield "guarantees", guarantees.page_table(guarantees.stored_rows())
     yield "guarantees-mapie", guarantees.mapie_table(guarantees.stored_rows())
-    yield "calibration", calibration.page_table(calibration.stored_rows(CALIBRATION))
+    yield from studies()
     for name, source in (("rows-paper", store), ("rows-outside", outside)):
-        yield name, cost.origins(source, present(source.scores("coverage")).methods)
+        yield name, origins(source, present(source.scores("coverage")).methods)
+
+
+def studies() -> Iterator[tuple[str, str]]:
+    """Yield the marked blocks that are tables of studies."""
+    rows = calibration.stored_rows(CALIBRATION)
+    yield "calibration", calibration.page_table(rows, calibration.OTHERS)
+    yield "probabilities", calibration.page_table(rows, calibration.BESIDE)
+    yield "other-libraries", other_libraries.page_table(other_libraries.read())
+    yield "tables", tables.page_table(tables.stored_rows())
+    yield "table-encodings", table_encodings.page_table(table_encodings.stored_rows())
 
 
 def measured_blocks() -> dict[str, str]:
@@ -298,27 +219,46 @@ def measured_blocks() -> dict[str, str]:
     return found
 
 
-def front(scores: ScoreTable, measured: dict[str, str]) -> str:
+def rivals_blocks() -> dict[str, str]:
+    """Return what the page and the appendix say of the rivals that were tuned."""
+    rows = rivals.stored_rows()
+    found = page.blocks(rows)
+    if not rows:
+        return dict.fromkeys(("rivals", "rivals-tables"), found["rivals-cap"])
+    own, others = "The paper's data sets:", "Data sets that nothing was chosen on:"
+    texts = {
+        name: [own, found[f"rivals-development{end}"], others, found[f"rivals-outside{end}"]]
+        for name, end in (("rivals", ""), ("rivals-tables", "-sets"))
+    }
+    texts["rivals"].insert(0, found["rivals-cap"])
+    return {name: "\n\n".join(parts) for name, parts in texts.items()}
+
+
+def front(scores: ScoreTable, outside: ScoreTable) -> str:
     """Return the three cards of the front page."""
-    gap = differences(scores, CONTROL, "lightgbm")
-    n, wins = len(gap), int((gap > 0).sum())
+    gap, other = (differences(of, CONTROL, "lightgbm") for of in (scores, outside))
+    mean, (_, high) = effect_size(other)
+    speed, scaled = (Measurements.read(RESULTS / f"{name}.csv") for name in ("speed", "scale"))
+    million = scaled.of("files", "nystroem 1000000")["fit_seconds"]
     return f"""::::{{grid}} 1 3 3 3
 :gutter: 2
 :class-container: numbers
 
 :::{{grid-item-card}} {gap.mean():+.4f}
-average precision per row against LightGBM, mean over {n} of the paper's
-{len(scores.datasets)} data sets; better on {wins} of {n}. [All comparisons](reproduction.md)
+average precision per row against LightGBM, mean over the paper's {len(gap)} data sets, better on
+{(gap > 0).sum()}; {mean:+.4f} ± {high - mean:.4f} on {len(other)} that nothing was chosen on.
+[All comparisons](reproduction.md)
 :::
 
-:::{{grid-item-card}} {measured["times-faster"]}
-faster: the exact search of the paper's 2058 settings in five folds, against fitting each setting.
-[Measured](performance.md) by `make bench`; [how](how_it_works.md)
+:::{{grid-item-card}} {classifier.times_faster(speed):.0f} times
+faster: the exact search of the paper's 2058 settings in five folds, against a loop that fits each,
+extrapolated from {speed.of("search", "paper")["sample"]:.0f} settings. [Measured](performance.md)
+by `make bench`; [how](how_it_works.md)
 :::
 
 :::{{grid-item-card}} 1,000,000 rows
-in {measured["million-rows"]} with Nyström features, from a file that need not fit into memory.
-[Large data sets](scale.md)
+in {million:.1f} s on {scaled.where("files", "cores")} cores: one `IMCCClassifier` with Nyström
+features, not the ensemble, from a file that need not fit into memory. [Large data sets](scale.md)
 :::
 ::::"""
 
@@ -335,11 +275,12 @@ def filled(text: str, found: dict[str, str], where: str) -> str:
 
 
 def stale(built: Built) -> list[Path]:
-    """Return the files that are not what the rows give; of figures, their texts are compared.
+    """Return the files that are not what the rows give; of the figure, its texts are compared.
 
     (Another version of Matplotlib draws the same with other numbers.)
     """
-    found = [] if PAGE.exists() and PAGE.read_text("utf-8") == built.page else [PAGE]
+    same = APPENDIX.exists() and APPENDIX.read_text("utf-8") == built.appendix
+    found = [] if same else [APPENDIX]
     found += [
         path
         for path in MARKED
@@ -348,12 +289,10 @@ def stale(built: Built) -> list[Path]:
     if approximation.digest() not in approximation.FIGURE.read_text("utf-8"):
         found.append(approximation.FIGURE)
     with tempfile.TemporaryDirectory() as name:
-        for file, picture in built.figures.items():
-            new = picture.save(Path(name) / file).read_text("utf-8")
-            old = IMAGES / file
-            if not old.exists() or texts(old.read_text("utf-8")) != texts(new):
-                found.append(old)
-    return found + [path for path in IMAGES.glob("*.svg") if path.name not in built.figures]
+        new = built.figure.save(Path(name) / FIGURE.name).read_text("utf-8")
+    if not FIGURE.exists() or texts(FIGURE.read_text("utf-8")) != texts(new):
+        found.append(FIGURE)
+    return found
 
 
 def texts(svg: str) -> list[str]:
@@ -373,17 +312,13 @@ def main() -> None:
             names = ", ".join(str(path.relative_to(ROOT)) for path in old)
             sys.exit(f"not what the rows give: {names}; run make -C paper")
         return
-    IMAGES.mkdir(parents=True, exist_ok=True)
-    for path in IMAGES.glob("*.svg"):
-        path.unlink()
-    for file, picture in built.figures.items():
-        picture.save(IMAGES / file)
-    PAGE.write_text(built.page, "utf-8")
+    built.figure.save(FIGURE)
+    APPENDIX.write_text(built.appendix, "utf-8")
     for path in MARKED:
         path.write_text(filled(path.read_text("utf-8"), built.blocks, path.name), "utf-8")
     measured = approximation.stored(Measurements.read(approximation.ROWS))
     approximation.plot(measured, approximation.FIGURE, approximation.digest())
-    print(f"wrote {PAGE.relative_to(ROOT)}, {len(built.figures)} figures and the marked blocks")
+    print(f"wrote {APPENDIX.name}, {FIGURE.name} and the marked blocks of {len(MARKED)} files")
 
 
 if __name__ == "__main__":

@@ -25,18 +25,13 @@ from pathlib import Path
 
 from imcc.experiment import Run, Store, TaskKey, remaining_seconds
 from imcc_paper.places import EXPERIMENTS as PLANS
-from imcc_paper.reproduction.cost import place
 from imcc_paper.reproduction.rows import listed, opened, plan, rows_of
+from imcc_paper.reproduction.times import place
 
 #: The experiments whose rows the page shows, in this order.
 EXPERIMENTS = ("paper", "outside")
-#: Studies that are programs of their own: the file of their rows, the module, and whether it takes
-#: ``--device``.  All take ``-o`` and ``--jobs``, and do not compute again what is in that file.
-STUDIES = {
-    "clustering.csv": ("imcc_paper.clustering", True),
-    "failing_cells.csv": ("imcc_paper.failing_cells", False),
-    "sensitivity.csv": ("imcc_paper.sensitivity", True),
-}
+#: A study that is a program of its own, which does not compute again what is in its file.
+STUDY = "clustering"
 OUT = Path("reproduce-full")
 
 
@@ -167,7 +162,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(
         f"altogether about {duration(total)} with {options.jobs} at the same time and one thread "
         "each, if this machine is as fast as those of the committed rows"
-        + (f"; and, of unknown length, {listed(module for module, _ in STUDIES.values())}")
+        + (f"; and, of unknown length, the study {STUDY}")
     )
     if options.estimate:
         return 0
@@ -189,12 +184,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _imcc(["report", str(store), "-o", str(store.with_suffix(".csv"))])
         if code:  # failed, stopped, or out of time: what there is was exported
             return code
-    for file, (module, on_device) in STUDIES.items():
-        command = [sys.executable, "-m", module, "-o", str(options.output / file)]
-        command += ["--jobs", str(options.jobs), *(where if on_device else ())]
-        code = subprocess.run(command, check=False).returncode
-        if code:
-            return code
+    study = [sys.executable, "-m", f"imcc_paper.{STUDY}", "--jobs", str(options.jobs), *where]
+    study += ["-o", str(options.output / f"{STUDY}.csv")]
+    code = subprocess.run(study, check=False).returncode
+    if code:
+        return code
     print(f"all rows are in {options.output}; copy the CSV files to results/ and run make -C paper")
     return 0
 

@@ -38,7 +38,7 @@ from imcc_paper._measured import Measurements
 
 COMMAND = "python -m imcc_paper.serving --csv results/serving.csv"
 # Connections of the load generator; each sends its share of the rate.
-CONNECTIONS = 20
+CONNECTIONS = 10
 # Requests before anything is measured, and before the memory is looked at for the first time.
 WARM_UP, SETTLED = 200, 2000
 TICKS = 100  # of Linux, per second
@@ -198,8 +198,9 @@ def blocks(found: Measurements) -> dict[str, str]:
     text += "\n\n" + rate_table(found)
     for workers in found.cases("flood"):
         of = found.of("flood", workers)
+        where = f"{found.where('flood', 'cores')} cores of {found.where('flood', 'processor')}"
         text += "\n\n" + _measured.paragraph(
-            f"With {workers} process(es) and as many requests as are answered: "
+            f"With {workers} process(es) and as many requests as are answered ({where}): "
             f"{of['per_second']:.0f} per second; {of['megabytes_before']:.0f} MiB of memory after "
             f"{SETTLED:,} requests, and {of['megabytes_after']:.0f} MiB after "
             f"{of['requests'] + SETTLED:,.0f}."
@@ -211,8 +212,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Read the command line and print the numbers."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="processes to try")
-    parser.add_argument("--rate", type=float, default=200, help="requests per second")
-    parser.add_argument("--requests", type=int, default=12_000, help="requests at that rate")
+    parser.add_argument("--rate", type=float, default=210, help="requests per second")
+    parser.add_argument("--requests", type=int, default=12_600, help="requests at that rate")
     parser.add_argument(
         "--flood", type=int, default=100_000, help="requests to see the memory; 0: none"
     )

@@ -54,9 +54,6 @@ def jobs(X: np.ndarray, Y: np.ndarray) -> dict[str, Callable[[], Any]]:
         "linear": lambda: IMCCClassifier(64, kernel="linear", random_state=0).fit(X, Y),
         "rbf": lambda: IMCCClassifier(64, random_state=0).fit(X, Y),
         "nystroem": lambda: IMCCClassifier(64, approximation="nystroem", random_state=0).fit(X, Y),
-        "fourier": lambda: IMCCClassifier(
-            64, approximation="fourier", n_components=1000, random_state=0
-        ).fit(X, Y),
         "score": score,
         "search": lambda: IMCCClassifierCV(cv=5, random_state=0, **paper).fit(X[part], Y[part]),
         "metrics": lambda: evaluate(truth, scores),

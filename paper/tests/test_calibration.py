@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from sklearn.metrics import brier_score_loss
 
-from imcc import IMCCClassifier, IMCCClassifierCV
+from imcc import IMCCClassifier, IMCCClassifierCV, KernelEnsembleClassifier
 from imcc.datasets import Dataset, paper_splits
 from imcc.estimators import MultilabelCalibrator
-from imcc.metrics import METRICS, evaluate
+from imcc.metrics import METRICS, evaluate, log_loss
 from imcc_paper import _rows, calibration
+from imcc_paper.places import DOCS, RESULTS
 
 
 @pytest.fixture
@@ -20,6 +21,7 @@ def tiny(monkeypatch, small_problem):
     models = {
         "LIFT": IMCCClassifier(4, random_state=0),
         "IMCC": IMCCClassifierCV(**one, width_scales=1.0, random_state=0),
+        "ensemble": KernelEnsembleClassifier(),
     }
     monkeypatch.setattr(calibration, "MODELS", models)
     return data
@@ -51,6 +53,17 @@ def test_a_search_calibrates_from_its_own_held_out_scores(tiny):
     raw = search.best_estimator_.decision_function(tiny.X[test])
     for found, scores in ((before, raw), (after, search.decision_function(tiny.X[test]))):
         assert {name: found[name] for name in METRICS} == evaluate(tiny.Y[test], scores)
+
+
+def test_the_ensemble_has_its_own_probabilities(tiny):
+    (row,) = calibration.measure(calibration.Run("tiny", 0, "ensemble"))
+    assert row["stage"] == "after"
+    train, test = paper_splits(tiny, 1)[0]
+    model = KernelEnsembleClassifier(random_state=0).fit(tiny.X[train], tiny.Y[train])
+    assert row["log_loss"] == pytest.approx(
+        log_loss(tiny.Y[test], model.predict_proba(tiny.X[test]))
+    )
+    assert calibration.finished([row]) == {calibration.Run("tiny", 0, "ensemble")}
 
 
 def row(data, split, method, stage, value):
@@ -92,22 +105,33 @@ def test_finished_runs_are_not_run_again_and_failures_are_counted(tmp_path, monk
     assert calibration.main(start) == 1
     assert asked == [calibration.Run("scene", 0, "LLSF")]
     assert "RuntimeError: broken" in capsys.readouterr().err
-    assert calibration.main([*start[:3], "yeast", *start[5:], "--by-data", "log_loss"]) == 0
+    assert calibration.main([*start[:3], "yeast", *start[5:]]) == 0
     assert len(asked) == 1
-    text = capsys.readouterr().out
-    assert "| LLSF, before (1 sets) | 0.5000 |" in text
-    assert "| yeast | not run |" in text
+    assert "| LLSF | 0.5000 -> 0.5000 |" in capsys.readouterr().out
 
 
-def test_the_table_has_means_of_sets_and_changes(tmp_path):
+def test_the_table_has_means_of_the_runs_that_all_methods_have():
     rows = []
     for data, before, after in (("yeast", 0.4, 0.2), ("scene", 0.2, 0.1)):
         for split in (0, 1):
             rows.append(row(data, split, "IMCC", "before", before))
             rows.append(row(data, split, "IMCC", "after", after))
-    rows.append(row("image", 0, "IMCC", "before", 9.0))  # not finished: does not count
-    lines = calibration.mean_table(rows).splitlines()
-    assert lines[2].startswith("| IMCC, before (2 sets) | 0.3000 |")
-    assert lines[3].startswith("| IMCC, after (2 sets) | 0.1500 |")
-    assert lines[4].startswith("| IMCC, change | -0.1500 (-50.0 %) |")
-    assert len(lines) == 5
+        rows.append(row(data, 0, "ensemble", "after", after / 2))
+    rows.append(row("yeast", 1, "ensemble", "after", 0.3))
+    rows += [row("image", 0, "IMCC", stage, 9.0) for stage in ("before", "after")]
+    rows.append(row("genbase", 0, "IMCC", "before", 9.0))  # not finished
+    text = calibration.page_table(rows, ("ensemble", "IMCC", "LLSF"))
+    assert "Means over 2 data sets (scene, yeast; 3 splits in all)." in text
+    assert "| ensemble | 0.1250 |" in text  # of 0.05 and the mean of 0.1 and 0.3
+    assert "| IMCC | 0.3000 -> 0.1500 |" in text
+    assert len(text.splitlines()) == 6
+
+
+def test_what_the_page_says_about_the_best_is_so():
+    rows = calibration.stored_rows(RESULTS / "calibration.csv")
+    table = calibration.page_table(rows, calibration.BESIDE)
+    assert f"\n{table}\n" in (DOCS / "probabilities.md").read_text("utf-8")
+    lines = [line.strip("| ").split(" | ") for line in table.splitlines()[4:]]
+    found = {line[0]: [min(map(float, cell.split(" -> "))) for cell in line[1:4]] for line in lines}
+    best = [min(found, key=lambda name: found[name][k]) for k in range(3)]
+    assert best == ["ensemble", "ensemble", "logistic regression"]

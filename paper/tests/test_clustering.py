@@ -13,8 +13,9 @@ from imcc.baselines import KernelRidgeBaseline
 from imcc.datasets import Dataset, paper_splits
 from imcc.metrics import METRICS, evaluate
 from imcc_paper import _rows, clustering
+from imcc_paper.reproduction.rows import plan
 
-WEIGHTS, COUNTS, SCALES = (0.1, 1.0), (3, 200), (0.5, 1.0)
+WEIGHTS, BETAS, COUNTS, SCALES = (0.1, 1.0), (0.01, 0.1, 1.0), (3, 200), (0.5, 1.0)
 
 
 @pytest.fixture
@@ -23,6 +24,7 @@ def tiny(monkeypatch, small_problem):
     data = Dataset(X, Y, name="tiny")
     monkeypatch.setattr(clustering, "rows_of", lambda _: (X, Y > 0, data))
     monkeypatch.setattr(clustering, "WEIGHTS", WEIGHTS)
+    monkeypatch.setattr(clustering, "BETAS", BETAS)
     monkeypatch.setattr(clustering, "N_CLUSTERS", COUNTS)
     monkeypatch.setitem(clustering.WIDTHS, "searched", SCALES)
     return data
@@ -40,10 +42,10 @@ def test_it_finds_what_the_searches_of_the_library_find(tiny, width):
         "cv": KFold(5, shuffle=True, random_state=1),
         "width_scales": clustering.WIDTHS[width],
     }
-    same = options | {"betas": WEIGHTS, "n_clusters": COUNTS, "random_state": 1}
+    same = options | {"betas": BETAS, "n_clusters": COUNTS, "random_state": 1}
     or_zero = (0.0, *WEIGHTS)
     models = {
-        "none": KernelRidgeBaseline(WEIGHTS, **options),
+        "none": KernelRidgeBaseline(BETAS, **options),
         "kmeans": IMCCClassifierCV(WEIGHTS, gammas=WEIGHTS, **same),
         "kmeans_alpha": IMCCClassifierCV(WEIGHTS, gammas=0.0, **same),
         "kmeans_gamma": IMCCClassifierCV(0.0, gammas=WEIGHTS, **same),
@@ -59,6 +61,25 @@ def test_it_finds_what_the_searches_of_the_library_find(tiny, width):
         expected = evaluate(tiny.Y[test], model.decision_function(tiny.X[test]))
         assert {key: row[key] for key in METRICS} == pytest.approx(expected, rel=1e-9)
     assert rows["none"]["n_train"] == len(part) < len(train)
+
+
+def test_columns_are_standardized_by_the_training_rows(tiny, monkeypatch):
+    run = clustering.Run("tiny", 0, 50, "paper")
+    far = tiny.X * 10.0 ** np.arange(tiny.X.shape[1])
+    monkeypatch.setattr(clustering, "rows_of", lambda _: (far, tiny.Y > 0, tiny))
+    monkeypatch.setattr(clustering, "STANDARDIZED", ("tiny",))
+    scaled = clustering.measure(run)
+    train, test = paper_splits(tiny, 1)[0]
+    part = clustering.part_of(train, 50, 0)
+    X = (tiny.X - tiny.X[part].mean(axis=0)) / tiny.X[part].std(axis=0)
+    clf = IMCCClassifier(alpha=0, gamma=0, beta=scaled[0]["beta"], random_state=0)
+    expected = evaluate(tiny.Y[test], clf.fit(X[part], tiny.Y[part]).decision_function(X[test]))
+    assert {key: scaled[0][key] for key in METRICS} == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_data_sets_that_are_standardized_are_those_of_the_experiment():
+    outside = plan("outside").datasets
+    assert tuple(d.name for d in outside if d.standardize) == clustering.STANDARDIZED
 
 
 def test_random_clusters_have_the_sizes_of_k_means(small_problem):

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from imcc.experiment import EACH, Cell, Run, Store, compare_with_published
+from imcc.experiment import EACH, Cell, Store, compare_with_published
 from imcc.metrics import METRICS
 from imcc_paper.places import PUBLISHED
 from imcc_paper.published import DECIMALS
 from imcc_paper.published import table as published_table
 from imcc_paper.reproduction.ranked import FEWEST
-from imcc_paper.reproduction.rows import TITLES, WORDS, listed, present, prose, table
+from imcc_paper.reproduction.rows import listed, named, present, prose, table
 
 PAPER = ("imcc", "brsvm", "ecc", "mahr", "llsf", "jfsc", "lift")
 SELECTIONS = {"average_precision": "average precision", EACH: "each metric itself"}
@@ -78,18 +78,8 @@ def with_rows(store: Store) -> list[str]:
     return list(present(store.scores("average_precision")).methods)
 
 
-def summary(store: Store) -> Iterator[str]:
-    """Yield how many of the paper's numbers are reproduced, method by method."""
-    yield prose(
-        "Two rules. By the first a cell is reproduced if our mean is not worse than the paper's by "
-        f"more than {DEVIATIONS} of the paper's standard deviations; it is better if it is better "
-        "by more. By the second, which is stricter where there are many splits, the two means must "
-        "not be significantly different (Welch's t, 5 %); of means that are truly equal, it calls "
-        "5 % different. Both allow for the rounding of the print. All splits of each cell are "
-        "taken. Some of the paper's own cells are in doubt, mostly because their standard "
-        "deviations show failed runs (`imcc_paper.published.SLIPS`); they are counted, and their "
-        "number is given."
-    )
+def verdicts(store: Store) -> str:
+    """Return how many of the paper's numbers are reproduced, method by method, by both rules."""
     rows = []
     for method in (m for m in PAPER if m in with_rows(store)):
         for selection, words in SELECTIONS.items():
@@ -99,49 +89,25 @@ def summary(store: Store) -> Iterator[str]:
             first, second = counts(found, "deviations"), counts(found, "welch")
             rows.append(
                 [
-                    method,
+                    named(method),
                     words if searches(store, method) else "(no search)",
                     *(str(first[v]) for v in ("reproduced", "better", "worse")),
                     *(str(second[v]) for v in ("reproduced", "better", "worse")),
-                    str(second["missing"]),
                     str(sum(c.doubtful is not None for c in found)),
                 ]
             )
-    yield table(
+    return table(
         [
             *("method", "settings chosen by", "within 2 deviations", "better", "worse"),
-            *("not significantly different", "better", "worse", "not run", "in doubt"),
+            *("not significantly different", "better", "worse", "in doubt"),
         ],
         rows,
     )
-    six = [cells(store, "average_precision", m, m) for m in PAPER[1:] if m in with_rows(store)]
-    flat = [cell for found in six for cell in found]
-    for words, kept in (
-        ("Of the 450 cells of the six", flat),
-        ("Without those that are in doubt", [c for c in flat if c.doubtful is None]),
-    ):
-        first, second = counts(kept, "deviations"), counts(kept, "welch")
-        yield "\n" + prose(
-            f"{words}, {len(kept) - first['missing']} were run: {first['reproduced']} are within "
-            f"two deviations, {first['better']} better and {first['worse']} worse; "
-            f"{second['reproduced']} are not significantly different, {second['better']} better "
-            f"and {second['worse']} worse. Settings are chosen by average precision."
-        )
 
 
 #: The data sets and methods of the short table of docs/baselines.md.
 _SOME_SETS = ("scene", "yeast", "image", "enron", "medical")
-_NAMES = {
-    "brsvm": "BRsvm",
-    "ecc": "ECC",
-    "mahr": "MAHR",
-    "llsf": "LLSF",
-    "jfsc": "JFSC",
-    "lift": "LIFT",
-    "kernel_ridge": "kernel ridge",
-    "extra_trees": "extra-trees",
-    "imcc": "IMCC",
-}
+_SOME_METHODS = (*PAPER[1:], "kernel_ridge", "extra_trees", "imcc")
 
 
 def some_cells(store: Store) -> str:
@@ -151,7 +117,7 @@ def some_cells(store: Store) -> str:
     """
     scores, printed = store.scores("average_precision"), published_table("average_precision")
     rows, below = [], []
-    for method, name in _NAMES.items():
+    for method in _SOME_METHODS:
         j = scores.methods.index(method)
         cells = []
         for dataset in _SOME_SETS:
@@ -162,57 +128,39 @@ def some_cells(store: Store) -> str:
                 paper = printed.cell(dataset, method)[0]
                 text += f" ({paper:.3f})"
                 if method != "imcc" and paper - mean > 0.01:
-                    below.append(f"{name} on {dataset} ({paper - mean:.3f})")
+                    below.append(f"{named(method)} on {dataset} ({paper - mean:.3f})")
             cells.append(text)
-        rows.append([name, *cells])
-    splits = scores.select(_SOME_SETS, list(_NAMES)).counts
+        rows.append([named(method), *cells])
+    splits = scores.select(_SOME_SETS, _SOME_METHODS).counts
     n = f"{splits.min()} to {splits.max()}" if splits.min() < splits.max() else f"{splits.max()}"
     said = f"Over {n} splits. Of the six, below the paper's number by more than 0.01: "
     said += (listed(below) or "none") + "."
     return table(["", *_SOME_SETS], rows) + "\n\n" + prose(said).strip()
 
 
-def power(store: Store) -> Iterator[str]:
-    """Yield how many of IMCC's cells the rows of other methods would reproduce."""
-    yield prose(
-        "How much does it say that IMCC's cells are reproduced? As much as the rules tell methods "
-        "apart. So the rows of every method are put beside the paper's numbers **for IMCC**, with "
-        "the same rules, settings chosen by average precision. The last column is what the rows "
-        "of IMCC itself reach on the same cells and splits: the fewer splits, the easier it is to "
-        "pass. Methods with few data sets are left out."
-    )
-    rows, closest = [], ("", 0, 0, 0)
+def passing(store: Store) -> dict[str, tuple[int, int, int, int]]:
+    """Put the rows of every method beside the paper's numbers **for IMCC**, by the same rules.
+
+    Settings are chosen by average precision.  The fewer splits, the easier it is to pass, so the
+    last number is what IMCC's own rows reach on the same cells and splits.
+
+    Returns
+    -------
+    dict of str to tuple
+        For each method, cells run, those not worse by two deviations, those not significantly
+        different, and the last for IMCC.
+    """
+    found = {}
     for method in _compared(store):
-        found = _run(cells(store, "average_precision", method, "imcc", "imcc"))
+        run = _run(cells(store, "average_precision", method, "imcc", "imcc"))
         own = _run(cells(store, "average_precision", "imcc", "imcc", method))
-        first, second = counts(found, "deviations"), counts(found, "welch")
-        passed, reference = second["reproduced"], counts(own, "welch")["reproduced"]
-        rows.append(
-            [
-                method,
-                str(len(found)),
-                str(len(found) - first["worse"]),
-                str(first["reproduced"]),
-                f"{passed} ({100 * passed / len(found):.0f} %)",
-                f"{reference} ({100 * reference / len(own):.0f} %)",
-            ]
+        found[method] = (
+            len(run),
+            len(run) - counts(run, "deviations")["worse"],
+            counts(run, "welch")["reproduced"],
+            counts(own, "welch")["reproduced"],
         )
-        if method != "imcc" and passed * max(closest[2], 1) >= closest[1] * len(found):
-            closest = (method, passed, len(found), reference)
-    yield table(
-        [
-            *("rows of", "cells run", "not worse by 2 deviations", "within 2 deviations"),
-            *("not significantly different", "IMCC on these"),
-        ],
-        rows,
-    )
-    yield "\n" + prose(
-        'A method that is better everywhere passes the rule "not worse" everywhere, so by itself '
-        "that rule says nothing about being the same method. By the second rule the closest other "
-        f"method is `{closest[0]}`: its rows pass in {closest[1]} of {closest[2]} cells, those of "
-        f"IMCC in {closest[3]} of the same, on the same splits."
-    )
-    yield from _matrix(store)
+    return found
 
 
 def _compared(store: Store) -> list[str]:
@@ -224,109 +172,6 @@ def _compared(store: Store) -> list[str]:
 
 def _run(found: Sequence[Cell]) -> list[Cell]:
     return [cell for cell in found if cell.verdict != "missing"]
-
-
-def _matrix(store: Store) -> Iterator[str]:
-    """Yield the rows of all methods beside all columns of the paper."""
-    yield prose(
-        "The same for all seven: rows of our methods (down) beside the paper's columns (across), "
-        "the share of the cells run that are not significantly different, without the cells that "
-        "are in doubt; in brackets what the column's own method reaches on the same cells and "
-        "splits, where that is less. Where our program is the paper's, no other method should be "
-        "closer to its column."
-    )
-    rows, closer = [], {}
-    for method in _compared(store):
-        line = [method]
-        for column in PAPER:
-            share = _share(cells(store, "average_precision", method, column, column))
-            own = _share(cells(store, "average_precision", column, column, method))
-            text = "not run" if np.isnan(share) else f"{share:.0%}".replace("%", " %")
-            if method == column:
-                text = f"**{text}**"
-            elif share > own:
-                text += f" ({own:.0%})".replace("%", " %")
-                closer.setdefault(column, []).append(method)
-            line.append(text)
-        rows.append(line)
-    yield table(["rows of", *PAPER], rows)
-    others = [f"{column} ({listed(names)})" for column, names in closer.items()]
-    yield "\n" + prose(
-        "No other method is closer to a column than its own"
-        + (f", except for {listed(others)}." if others else ".")
-    )
-
-
-def _share(found: Sequence[Cell]) -> float:
-    run = [cell for cell in _run(found) if cell.doubtful is None]
-    return sum(cell.verdict == "reproduced" for cell in run) / len(run) if run else np.nan
-
-
-def failing(store: Store) -> Iterator[str]:
-    """Yield the cells of IMCC that are worse, and what becomes of them by another selection."""
-    found = [c for c in cells(store, "average_precision", "imcc", "imcc") if c.verdict == "worse"]
-    if not found:
-        yield "No cell of IMCC is significantly worse where average precision chooses.\n"
-        return
-    by = {m: {(c.dataset, c.metric): c for c in cells(store, m, "imcc", "imcc")} for m in METRICS}
-    runs = [run for run in store.runs() if run.key.method == "imcc"]
-    rows, unexplained = [], []
-    for cell in found:
-        key = cell.dataset, cell.metric
-        if by[cell.metric][key].verdict == "worse":
-            unexplained.append(f"{WORDS[cell.metric]} of {cell.dataset}")
-        rows.append(
-            [
-                *(cell.dataset, TITLES[cell.metric], str(cell.n)),
-                f"{cell.published_mean:.3f} ± {cell.published_std:.3f}",
-                *(_value(by[m][key], m == cell.metric) for m in METRICS),
-                _settings(runs, cell.dataset, "average_precision"),
-                _settings(runs, cell.dataset, cell.metric),
-            ]
-        )
-    n = len(found)
-    yield prose(
-        f"{n} {'cell is' if n == 1 else 'cells are'} significantly worse where average precision "
-        "chooses the setting. The rows also hold, for the same splits and the same search, the "
-        "settings that each other metric chose, so the choice can be exchanged and everything else "
-        "kept. Our mean by the metric that chose (\\* not significantly worse than the paper; the "
-        "metric itself in bold), and the medians of the weights that were chosen:"
-    )
-    yield table(
-        [
-            *("data set", "metric", "splits", "paper"),
-            *(f"by {WORDS[m]}" for m in METRICS),
-            *("alpha, beta, gamma by average precision", "by the metric itself"),
-        ],
-        rows,
-    )
-    text = (
-        f"{n - len(unexplained)} of the {n} are not worse when the metric itself chooses: to "
-        "exchange the choice of the setting, and nothing else, removes these differences. The "
-        "paper does not say which metric chose its settings."
-    )
-    if unexplained:
-        text += f" Not explained by the choice: {listed(unexplained)}."
-    yield "\n" + prose(text)
-
-
-def _value(cell: Cell, own: bool) -> str:
-    if cell.mean is None:
-        return "not run"
-    text = f"**{cell.mean:.3f}**" if own else f"{cell.mean:.3f}"
-    return text if cell.verdict == "worse" else text + r"\*"
-
-
-def _settings(runs: Sequence[Run], dataset: str, metric: str) -> str:
-    chosen = [
-        selection.setting
-        for run in runs
-        if run.key.dataset == dataset
-        for selection in run.selections
-        if selection.selection == metric
-    ]
-    medians = [np.median([s[name] for s in chosen]) for name in ("alpha", "beta", "gamma")]
-    return ", ".join(f"{m:g}" for m in medians)
 
 
 def readme_counts(store: Store) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
 
 from imcc.comparison import ScoreTable
-from imcc_paper.reproduction.rows import TITLES, prose, table
+from imcc_paper.reproduction.ranked import FEW
 
 #: Test rows as a part of the training rows: the experiments hold out a fifth.
 TEST_TO_TRAINING = 0.2 / 0.8
@@ -34,33 +34,26 @@ def interval(differences: np.ndarray, ratio: float = TEST_TO_TRAINING) -> tuple[
     return float(np.mean(differences)), float(stats.t.ppf(0.975, n - 1) * spread)
 
 
-def by_data_set(
-    tables: Mapping[str, ScoreTable], control: str, others: Sequence[str]
-) -> Iterator[str]:
-    """Yield a table of a control minus other methods on each data set, for some metrics."""
-    header, columns = ["data set"], []
-    for metric, scores in tables.items():
-        for other in others:
-            if other in scores.methods and control in scores.methods:
-                pair = [scores.values[:, scores.methods.index(m), :] for m in (control, other)]
-                header.append(f"{TITLES[metric]}, {other}")
-                columns.append([_cell(gap) for gap in pair[0] - pair[1]])
-    if not columns:
-        return
-    yield prose(
-        f"`{control}` minus the other method on each data set: mean over the splits that both "
-        "have, with a 95 % interval and the number of splits. The interval allows for splits that "
-        "share training rows (Nadeau and Bengio's variance); it needs three splits."
-    )
-    names = next(iter(tables.values())).datasets
-    yield table(header, [[name, *cells] for name, *cells in zip(names, *columns, strict=True)])
+class Difference(NamedTuple):
+    """A control minus another method on one data set, over the splits that both have.
+
+    ``half`` is half of the 95 % interval; NaN with fewer than three splits.
+    """
+
+    dataset: str
+    mean: float
+    half: float
+    n_splits: int
 
 
-def _cell(gap: np.ndarray) -> str:
-    gap = gap[np.isfinite(gap)]
-    if len(gap) == 0:
-        return "not run"
-    if len(gap) < 3:
-        return f"{gap.mean():+.4f} ({len(gap)})"
-    mean, half = interval(gap)
-    return f"{mean:+.4f} ± {half:.4f} ({len(gap)})"
+def by_data_set(scores: ScoreTable, control: str, other: str) -> list[Difference]:
+    """Return the differences of two methods on the data sets that both have."""
+    own, others = (scores.values[:, scores.methods.index(m), :] for m in (control, other))
+    found = []
+    for name, gap in zip(scores.datasets, own - others, strict=True):
+        gap = gap[np.isfinite(gap)]
+        if len(gap) >= FEW:
+            found.append(Difference(name, *interval(gap), len(gap)))
+        elif len(gap):
+            found.append(Difference(name, float(gap.mean()), np.nan, len(gap)))
+    return found

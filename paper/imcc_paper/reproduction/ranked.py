@@ -1,13 +1,12 @@
-"""Which methods are ranked together if runs are missing, and differences between two methods."""
+"""Which methods are ranked together, and differences between two methods."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from imcc.comparison import Comparison, ScoreTable, compare, effect_size
+from imcc.comparison import Comparison, ScoreTable, compare
 
 #: Minimum number of data sets for tests: with fewer, Wilcoxon's test cannot be significant.
 FEWEST = 6
@@ -15,11 +14,13 @@ FEWEST = 6
 FEW = 3
 #: Decimals of differences between means.
 DECIMALS = 12
-#: Methods with calibrated scores, and the same methods without.  They are ranked by themselves:
-#: two nearly equal methods change the ranks of all others.
+#: Methods with calibrated scores, and the same methods without: two nearly equal methods change the
+#: ranks of all others, so ranks are given with and without them.
 CALIBRATED = {
     f"{name}_calibrated": name for name in ("imcc", "kernel_ridge", "llsf", "jfsc", "mahr")
 }
+#: Data sets that are parts of one collection, and no independent evidence.
+YAHOO = ("arts", "computer", "education", "health", "social", "society")
 
 
 def plain_methods(scores: ScoreTable) -> list[str]:
@@ -27,29 +28,19 @@ def plain_methods(scores: ScoreTable) -> list[str]:
     return [m for m in scores.methods if CALIBRATED.get(m) not in scores.methods]
 
 
-def ranked_together(scores: ScoreTable) -> list[str]:
-    """Return the plain methods with rows on every data set."""
-    whole = (scores.counts > 0).all(axis=0)
-    has_all = {m for m, all_ in zip(scores.methods, whole, strict=True) if all_}
-    return [m for m in plain_methods(scores) if m in has_all]
+def complete_methods(scores: ScoreTable, n_splits: int = 1) -> list[str]:
+    """Return the methods with at least so many splits of every data set."""
+    enough = (scores.counts >= n_splits).all(axis=0)
+    return [m for m, all_ in zip(scores.methods, enough, strict=True) if all_]
 
 
-def rank_among(
-    scores: ScoreTable, complete: Sequence[str], method: str
-) -> tuple[int, dict[str, float]]:
-    """Rank a method among the complete ones on its data sets.
-
-    Returns
-    -------
-    n_datasets : int
-    ranks : dict of str to float
-        Mean ranks of all of these methods; empty with fewer than two data sets.
-    """
-    runs = scores.common_runs((*complete, method))
-    if len(runs.datasets) < 2:
-        return len(runs.datasets), {}
-    ranks = compare(runs).mean_ranks.tolist()
-    return len(runs.datasets), dict(zip(runs.methods, ranks, strict=True))
+def compare_on_shared(
+    tables: Mapping[str, ScoreTable], methods: Sequence[str]
+) -> dict[str, Comparison]:
+    """Compare methods by each metric, on the splits that all of them have."""
+    return {
+        metric: compare(scores.common_runs(tuple(methods))) for metric, scores in tables.items()
+    }
 
 
 def differences(scores: ScoreTable, control: str, method: str) -> np.ndarray:
@@ -58,38 +49,12 @@ def differences(scores: ScoreTable, control: str, method: str) -> np.ndarray:
     return np.asarray(means[:, 0] - means[:, 1])
 
 
-@dataclass(frozen=True)
-class Gap:
-    """Differences between two methods on their common data sets and splits.
-
-    Attributes
-    ----------
-    method : str
-        The other method.
-    values : ndarray of shape (n_datasets,)
-        The differences, positive if the first method is better.
-    mean, half : float
-        Mean difference, and half the width of its interval.
-    """
-
-    method: str
-    values: np.ndarray
-    mean: float
-    half: float
-
-
-def gaps(scores: ScoreTable, method: str) -> list[Gap]:
-    """Return the differences between a method and each other one, by increasing mean.
-
-    Methods with fewer than ``FEWEST`` common data sets are left out.
-    """
-    found = []
-    for other in (m for m in scores.methods if m != method):
-        values = scores.differences(method, other)
-        if len(values) >= FEWEST:
-            mean, (_, high) = effect_size(values)
-            found.append(Gap(other, values, mean, high - mean))
-    return sorted(found, key=lambda gap: gap.mean)
+def family_differences(scores: ScoreTable, control: str, method: str) -> np.ndarray:
+    """Return the same with the data sets from Yahoo as one: the mean of their differences."""
+    datasets = scores.common_runs((control, method)).datasets
+    gap = differences(scores, control, method)
+    yahoo = np.isin(datasets, YAHOO)
+    return np.append(gap[~yahoo], gap[yahoo].mean()) if yahoo.any() else gap
 
 
 def behind(comparison: Comparison, method: str) -> list[tuple[str, list[str]]]:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import numpy as np
-
-from imcc.comparison import Comparison, ScoreTable
+from imcc.comparison import ScoreTable
 from imcc.experiment import Experiment, Store, load_experiment
 from imcc.metrics import METRICS
+from imcc_paper._measured import paragraph
 from imcc_paper.places import EXPERIMENTS, RESULTS
-from imcc_paper.reproduction.ranked import plain_methods
 
 TITLES = {
     "one_error": "One-error",
@@ -26,9 +23,34 @@ TITLES = {
 WORDS = {m: t if t.startswith("Hamming") else t.lower() for m, t in TITLES.items()}
 #: The method that the others are compared with.
 CONTROL = "kernel_ensemble"
+#: The methods as tables and figures name them.
+NAMES = {
+    "kernel_ensemble": "ensemble",
+    "imcc": "IMCC",
+    "brsvm": "BRsvm",
+    "ecc": "ECC",
+    "mahr": "MAHR",
+    "llsf": "LLSF",
+    "jfsc": "JFSC",
+    "lift": "LIFT",
+    "kernel_ridge": "kernel ridge",
+    "extra_trees": "extra-trees",
+    "lightgbm": "LightGBM",
+    "xgboost": "XGBoost",
+    "logistic": "logistic regression",
+}
+NAMES |= {
+    f"{name}_calibrated": f"calibrated {NAMES[name]}"
+    for name in ("imcc", "kernel_ridge", "llsf", "jfsc", "mahr")
+}
 #: Differences up to this size do not matter: one point of a hundred; of Hamming loss, where most
 #: labels of a row are absent and all methods agree on them, one label of a thousand.
 ROPES = dict.fromkeys(METRICS, 0.01) | {"hamming_loss": 0.001}
+
+
+def named(method: str) -> str:
+    """Return a method as tables and figures name it."""
+    return NAMES.get(method, method)
 
 
 def plan(name: str) -> Experiment:
@@ -56,7 +78,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def prose(text: str) -> str:
     """Return a paragraph, broken into lines and followed by an empty one."""
-    return textwrap.fill(text, 99, break_long_words=False, break_on_hyphens=False) + "\n"
+    return paragraph(text, 99) + "\n"
 
 
 def listed(names: Iterable[str]) -> str:
@@ -82,37 +104,18 @@ def splits_text(scores: ScoreTable) -> str:
     return text + (f" ({', '.join(others)})" if others else "")
 
 
-def means_table(scores: ScoreTable, compared: Comparison | None) -> str:
-    """Return the means of all methods over all their splits.
+def means_table(scores: ScoreTable) -> str:
+    """Return the means of all methods over all their splits, data sets down.
 
     The column "splits" is the most frequent number of a row; a mean over another number is
-    followed by it.  Means over different splits cannot be compared, so in bold are those that are
-    first among the methods that are ranked together, on the splits that these share.  Methods with
-    calibrated scores are in a second table, since one would be too wide.
+    followed by it.
     """
-    first = set()
-    if compared is not None:
-        first = {
-            (compared.datasets[i], compared.methods[j])
-            for i, j in np.argwhere(compared.ranks == compared.ranks.min(axis=1, keepdims=True))
-        }
     rows: list[list[str]] = []
     for name, row, n in zip(scores.datasets, scores.mean(), scores.counts, strict=True):
         usual = max(Counter(n[n > 0].tolist()).items(), key=lambda item: (item[1], item[0]))[0]
-        cells = []
-        for method, value, k in zip(scores.methods, row, n, strict=True):
-            text = "not run" if k == 0 else f"{value:.3f}"
-            text = f"**{text}**" if (name, method) in first else text
-            cells.append(text + (f" ({k})" if k not in (0, usual) else ""))
+        cells = [
+            "not run" if k == 0 else f"{value:.3f}" + (f" ({k})" if k != usual else "")
+            for value, k in zip(row, n, strict=True)
+        ]
         rows.append([name, str(usual), *cells])
-    plain = [scores.methods.index(method) for method in plain_methods(scores)]
-    others = [j for j in range(len(scores.methods)) if j not in plain]
-    blocks = [
-        table(
-            ["", "splits", *(scores.methods[j] for j in columns)],
-            [[row[0], row[1], *(row[2 + j] for j in columns)] for row in rows],
-        )
-        for columns in (plain, others)
-        if columns
-    ]
-    return "\n\n".join(blocks)
+    return table(["", "splits", *map(named, scores.methods)], rows)

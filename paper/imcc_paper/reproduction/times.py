@@ -1,16 +1,18 @@
-"""Comparable training times: with the same number of threads, data sets and devices."""
+"""Comparable training times: with one thread on a CPU, on the same data sets and machines."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from imcc.experiment import Run
+from imcc.experiment import Run, Store
+from imcc_paper.reproduction.rows import table
 
 PLACES = ("CPU", "GPU")
+#: Median training seconds of a method by data set and processor.
+Seconds = dict[tuple[str, str], float]
 
 
 def place(run: Run) -> str:
@@ -18,97 +20,44 @@ def place(run: Run) -> str:
     return "GPU" if run.environment.get("device") else "CPU"
 
 
-def threads(run: Run) -> int:
-    """Return the number of threads of a run; 0 if unknown."""
-    return int(run.environment.get("threads") or 0)
-
-
-@dataclass(frozen=True)
-class Times:
-    """The training times of a method on CPUs or GPUs.
-
-    Attributes
-    ----------
-    method, place : str
-    seconds : dict of str to float
-        Median training time over the splits per data set, including the search.
-    predict : dict of str to float
-        Median time of scoring the test rows per data set.
-    n_runs : int
-    machines : frozenset of str
-        Processors and devices on which the runs were computed.
-    """
-
-    method: str
-    place: str
-    seconds: dict[str, float]
-    predict: dict[str, float]
-    n_runs: int
-    machines: frozenset[str] = frozenset()
-
-
-def gather_times(runs: Sequence[Run]) -> tuple[int, list[Times], int]:
-    """Return the most common number of threads, the times with it, and the number of other runs.
-
-    If a method has runs on the machine that computed most of them, on all of its data sets, only
-    these count, so that the times of different methods compare the methods and not the machines.
-
-    Parameters
-    ----------
-    runs : sequence of Run
-        At least one.
-    """
-    usual = Counter(threads(run) for run in runs).most_common(1)[0][0]
-    cells: dict[tuple[str, str], dict[str, list[Run]]] = {}
+def training_times(runs: Sequence[Run]) -> dict[str, Seconds]:
+    """Return the times of each method with one thread on a CPU, search included."""
+    cells: dict[str, dict[tuple[str, str], list[float]]] = {}
     for run in runs:
-        if threads(run) == usual:
-            of_method = cells.setdefault((run.key.method, place(run)), {})
-            of_method.setdefault(run.key.dataset, []).append(run)
-    main = {
-        where: Counter(
-            _machine(run)
-            for (_, at), of_method in cells.items()
-            if at == where
-            for of in of_method.values()
-            for run in of
-        ).most_common(1)[0][0]
-        for where in {at for _, at in cells}
+        if place(run) == "CPU" and run.environment.get("threads") == 1:
+            where = run.key.dataset, str(run.environment.get("processor"))
+            cells.setdefault(run.key.method, {}).setdefault(where, []).append(run.fit_seconds)
+    return {
+        method: {where: float(np.median(seconds)) for where, seconds in of.items()}
+        for method, of in cells.items()
     }
-    cells = {key: _on_machine(of_method, main[key[1]]) for key, of_method in cells.items()}
-    times = [
-        Times(
-            method,
-            where,
-            {d: float(np.median([r.fit_seconds for r in of])) for d, of in of_method.items()},
-            {d: float(np.median([r.predict_seconds for r in of])) for d, of in of_method.items()},
-            sum(len(of) for of in of_method.values()),
-            frozenset(_machine(run) for of in of_method.values() for run in of),
-        )
-        for (method, where), of_method in sorted(cells.items())
-    ]
-    return usual, times, sum(threads(run) != usual for run in runs)
 
 
-def _on_machine(of_method: dict[str, list[Run]], machine: str) -> dict[str, list[Run]]:
-    """Return the runs on a machine if they cover all data sets, otherwise all runs."""
-    there = {d: [run for run in of if _machine(run) == machine] for d, of in of_method.items()}
-    return there if all(there.values()) else of_method
-
-
-def _machine(run: Run) -> str:
-    """Return processor and device of a run; the number of cores does not matter."""
-    parts = (run.environment.get("processor"), run.environment.get("device"))
-    return ", ".join(str(part) for part in parts if part)
-
-
-def ratio(times: Times, reference: Times) -> float | None:
+def ratio(times: Seconds, reference: Seconds) -> float | None:
     """Return the geometric mean of the ratios of times; None without common data sets."""
-    common = [d for d in times.seconds if d in reference.seconds]
-    if not common:
-        return None
-    logs = [np.log(_positive(times.seconds[d]) / _positive(reference.seconds[d])) for d in common]
-    return float(np.exp(np.mean(logs)))
+    logs = [
+        np.log(_positive(seconds) / _positive(reference[where]))
+        for where, seconds in times.items()
+        if where in reference
+    ]
+    return float(np.exp(np.mean(logs))) if logs else None
 
 
 def _positive(seconds: float) -> float:
     return max(seconds, 1e-6)  # below the resolution of a clock
+
+
+def origins(store: Store, methods: Sequence[str]) -> str:
+    """Return how many rows each method has, by where they were computed, and what is missing."""
+    runs = store.runs()
+    found = Counter((run.key.method, place(run)) for run in runs)
+    total = len(store.experiment.datasets) * store.experiment.n_repeats
+    rows = []
+    for method in methods:
+        have = {run.key.dataset for run in runs if run.key.method == method}
+        lacking = [spec.name for spec in store.experiment.datasets if spec.name not in have]
+        n = [found[method, where] for where in PLACES]
+        rows.append(
+            [method, *(str(k) for k in n), f"{sum(n)} of {total}", ", ".join(lacking) or "none"]
+        )
+    return table(["method", "on a CPU", "on a GPU", "rows", "data sets without a row"], rows)

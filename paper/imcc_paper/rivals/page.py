@@ -1,0 +1,200 @@
+"""The tables of the rivals, from the rows of results/rivals.csv."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.stats import t as student
+
+from imcc.datasets import list_datasets
+from imcc_paper._measured import not_measured, paragraph, table
+from imcc_paper.rivals.methods import ENSEMBLE, METHODS, STACK
+from imcc_paper.rivals.task import DONE, SPLITS
+
+TITLES = {
+    ENSEMBLE: "ensemble",
+    "svm": "RBF-SVM",
+    "extra_trees": "extra-trees",
+    "lightgbm": "LightGBM",
+    "xgboost": "XGBoost",
+    "logistic": "logistic regression",
+    "mlp": "neural network",
+    "mlknn": "ML-kNN",
+    "ecc": "ECC",
+    "catboost": "CatBoost",
+    "boomer": "Boomer",
+    STACK: "stack of eight",
+}
+_SHOWN = (
+    ("average_precision", "average precision"),
+    ("macro_average_precision", "per label"),
+    ("log_loss", "log loss"),
+    ("macro_f1", "macro-F1 at 1/2"),
+    ("macro_f1_tuned", "macro-F1, tuned"),
+)
+# Data sets that a rival must have been finished on to be counted in a claim.
+_MANY = 10
+Rows = Sequence[dict[str, Any]]
+
+
+def values(rows: Rows, column: str) -> dict[tuple[str, str], np.ndarray]:
+    """Return a column by data set and method, where all splits are there."""
+    found: dict[tuple[str, str], dict[int, float]] = {}
+    for row in rows:
+        if row["status"] == DONE:
+            found.setdefault((row["dataset"], row["method"]), {})[row["split"]] = row[column]
+    return {
+        at: np.array([by[split] for split in SPLITS])
+        for at, by in found.items()
+        if set(by) == set(SPLITS)
+    }
+
+
+def seconds(rows: Rows) -> dict[tuple[str, str], float]:
+    """Return the CPU seconds until there is a model: search and fit, and folds for the stack."""
+    parts = {name: values(rows, f"{name}_seconds") for name in ("tune", "oof", "fit")}
+    return {
+        (data, method): float(
+            (parts["tune"][data, method] + parts["fit"][data, method]).mean()
+            + (parts["oof"][data, method].mean() if method == STACK else 0.0)
+        )
+        for data, method in parts["fit"]
+    }
+
+
+def interval(differences: np.ndarray) -> float:
+    """Return half the width of the 95 % interval of a mean, by Student's t.
+
+    >>> round(interval(np.array([1.0, 2.0, 3.0])), 2)
+    2.48
+    """
+    n = len(differences)
+    if n < 2:
+        return math.nan
+    return float(student.ppf(0.975, n - 1) * differences.std(ddof=1) / math.sqrt(n))
+
+
+def means_table(rows: Rows, datasets: Sequence[str]) -> str:
+    """Return means over data sets per method, and the differences to the ensemble.
+
+    A mean is over the sets that the method was finished on; where these are not all, the ensemble's
+    mean on the same sets stands in parentheses.  The difference is the ensemble's average precision
+    minus the method's, with the 95 % interval over data sets.
+    """
+    columns = {name: values(rows, name) for name, _ in _SHOWN}
+    cost = seconds(rows)
+    over = {
+        (row["dataset"], row["method"])
+        for row in rows
+        if row["status"] != DONE and row["dataset"] in datasets
+    }
+    precision = columns["average_precision"]
+    most = sum((d, ENSEMBLE) in precision for d in datasets)
+    lines = []
+    for method in METHODS:
+        own = [d for d in datasets if (d, method) in precision and (d, ENSEMBLE) in precision]
+        if not own:
+            continue
+        cells = []
+        for name, _ in _SHOWN:
+            mean, ensemble = (
+                np.mean([columns[name][d, m].mean() for d in own]) for m in (method, ENSEMBLE)
+            )
+            cells.append(f"{mean:.4f}" + (f" ({ensemble:.4f})" if len(own) < most else ""))
+        gaps = np.array([(precision[d, ENSEMBLE] - precision[d, method]).mean() for d in own])
+        wide = interval(gaps)
+        apart = f"{gaps.mean():+.4f}" + ("" if math.isnan(wide) else f" ± {wide:.4f}")
+        lost = sum(m == method for _, m in over)
+        lines.append(
+            [
+                TITLES[method],
+                f"{len(own)}" + (f" ({lost} over the limit)" if lost else ""),
+                *cells,
+                f"{np.mean([cost[d, method] for d in own]):.0f}",
+                "" if method == ENSEMBLE else apart,
+                "" if method == ENSEMBLE else f"{(gaps > 0).sum()} / {(gaps < 0).sum()}",
+            ]
+        )
+    header = ["", "data sets", *(title for _, title in _SHOWN), "CPU seconds"]
+    return table([*header, "ensemble minus it", "wins / losses"], lines)
+
+
+def claim(rows: Rows) -> str:
+    """Return what README says of the rivals: how many the ensemble is ahead of, and the stack."""
+    precision, cost = values(rows, "average_precision"), seconds(rows)
+
+    def shared(method: str) -> list[str]:
+        """Return the paper's data sets that a method was finished on."""
+        return [d for d in list_datasets("paper") if {(d, method), (d, ENSEMBLE)} <= set(precision)]
+
+    gaps = {
+        method: np.array([(precision[d, ENSEMBLE] - precision[d, method]).mean() for d in sets])
+        for method in METHODS
+        if method != ENSEMBLE and len(sets := shared(method)) >= _MANY
+    }
+    stack, sets = gaps.pop(STACK), shared(STACK)
+    nearest = min(gaps, key=lambda method: gaps[method].mean())
+    times = sum(cost[d, STACK] for d in sets) / sum(cost[d, ENSEMBLE] for d in sets)
+    return (
+        f"**Rivals that were tuned**, nearest of them {TITLES[nearest]}: on the paper's data sets "
+        f"the mean is ahead of {sum(gap.mean() > 0 for gap in gaps.values())} of {len(gaps)}. A "
+        f"stack of eight of them is level, {stack.mean():+.4f} ± {interval(stack):.4f}, and takes "
+        f"{times:.0f} times as long. On other data tuned boosted trees may be ahead."
+    )
+
+
+def sets_table(rows: Rows, datasets: Sequence[str]) -> str:
+    """Return the ensemble's average precision per data set, and its differences to the others.
+
+    With the 95 % interval over the three splits.
+    """
+    precision = values(rows, "average_precision")
+    own = [d for d in datasets if (d, ENSEMBLE) in precision]
+    others = [m for m in METHODS if m != ENSEMBLE and any((d, m) in precision for d in own)]
+    failed = {(row["dataset"], row["method"]): row["status"] for row in rows}
+    lines = []
+    for data in own:
+        cells = [f"{precision[data, ENSEMBLE].mean():.4f}"]
+        for method in others:
+            if (data, method) in precision:
+                gaps = precision[data, ENSEMBLE] - precision[data, method]
+                cells.append(f"{gaps.mean():+.4f} ± {interval(gaps):.4f}")
+            else:
+                status = failed.get((data, method), DONE)
+                cells.append("" if status == DONE else status)
+        lines.append([data, *cells])
+    return table(["", "ensemble", *(TITLES[method] for method in others)], lines)
+
+
+def blocks(rows: Rows) -> dict[str, str]:
+    """Return the marked blocks: means and data sets, of the fifteen sets and of others."""
+    paper = list_datasets("paper")
+    others = sorted({row["dataset"] for row in rows} - set(paper))
+    found = {}
+    for name, datasets in (("development", paper), ("outside", others)):
+        own = [row for row in rows if row["dataset"] in datasets]
+        if not values(own, "log_loss"):
+            missing = not_measured("python -m imcc_paper.rivals --cache DIR", "any machine")
+            found[f"rivals-{name}"] = found[f"rivals-{name}-sets"] = missing
+            continue
+        sets = [d for d in datasets if any(row["dataset"] == d for row in own)]
+        found[f"rivals-{name}"] = means_table(own, sets)
+        found[f"rivals-{name}-sets"] = sets_table(own, sets)
+    caps = sorted({row["cap"] for row in rows})
+    found["rivals-cap"] = (
+        paragraph(
+            "Limits: "
+            + " or ".join(f"{cap:.0f}" for cap in caps)
+            + " CPU seconds of a search, "
+            + " or ".join(f"{cap:.0f}" for cap in sorted({row["fit_cap"] for row in rows}))
+            + " of a fit, one thread.  Numbers in parentheses are the ensemble's on the same data "
+            "sets, where a method was not finished on all.  CPU seconds are of search and fit; "
+            "of the stack, of all members and their folds."
+        )
+        if rows
+        else not_measured("python -m imcc_paper.rivals --cache DIR", "any machine")
+    )
+    return found
