@@ -8,10 +8,9 @@ recall is low. :class:`~imcc.TunedThresholds` chooses one threshold per label on
 
 import matplotlib.pyplot as plt
 import numpy as np
-from sklearn.metrics import f1_score
+from sklearn.metrics import f1_score, precision_recall_curve
 
 from imcc import IMCCClassifier, TunedThresholds, load_dataset
-from imcc.inspection import threshold_curve
 
 data = load_dataset("yeast")
 train, test = data[:1000], data[1000:]
@@ -40,10 +39,12 @@ print(f"macro F1: {plain.mean():.3f} at 0, {chosen.mean():.3f} with chosen thres
 # chosen on the training rows, which is close to the best one on the test rows.
 rare = order[-3]
 scores = tuned.decision_function(test.X)
-curve = threshold_curve(test.Y, scores, label_names=test.label_names)[rare]
+precision, recall, thresholds = precision_recall_curve(test.Y[:, rare], scores[:, rare])
+curves = {"precision": precision[:-1], "recall": recall[:-1]}
+curves["F1"] = 2 * precision[:-1] * recall[:-1] / (precision[:-1] + recall[:-1])
 figure, axes = plt.subplots(figsize=(7, 3.4))
-for name, colour in (("precision", "#2f9e6b"), ("recall", "#e0812f"), ("f1", "#2f7fc1")):
-    axes.plot(curve.thresholds, getattr(curve, name), color=colour, label=name)
+for (name, values), colour in zip(curves.items(), ("#2f9e6b", "#e0812f", "#2f7fc1"), strict=True):
+    axes.plot(thresholds, values, color=colour, label=name)
 axes.axvline(tuned.thresholds_[rare], color="#8c8c8c", linestyle="--")
 axes.set(xlabel="threshold", title=data.label_names[rare])
 axes.legend()

@@ -2,7 +2,7 @@
 A stream larger than memory
 ===========================
 
-With ``approximation="nystroem"`` (or ``"fourier"``, or the linear kernel) ``fit`` accepts any source of
+With ``approximation="nystroem"`` (or the linear kernel) ``fit`` accepts any source of
 chunks that can be read several times: files, folders, or a function that generates them. The memory
 does not grow with the number of rows.
 """

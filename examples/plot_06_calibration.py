@@ -12,13 +12,13 @@ import numpy as np
 
 from imcc import IMCCClassifier, load_dataset
 from imcc.estimators import MultilabelCalibrator
-from imcc.inspection import diagnose_probabilities, probabilities_before_calibration
+from imcc.inspection import diagnose_probabilities, score_probabilities
 
 data = load_dataset("yeast")
 train, test = data[:800], data[800:]
 clf = MultilabelCalibrator(IMCCClassifier(32, beta=5.0, random_state=0)).fit(train.X, train.Y)
 after = clf.predict_proba(test.X)
-before = probabilities_before_calibration(clf, test.X, train.Y.shape[1])
+before = score_probabilities(clf.estimator_, test.X, train.Y.shape[1])
 
 # %%
 # The probabilities of all labels are divided into ten groups of equal size. For calibrated
@@ -39,9 +39,9 @@ plt.show()
 
 # %%
 # The same in numbers, with 95 % bootstrap confidence intervals:
-found = diagnose_probabilities(test.Y, after, before=before, label_names=test.label_names)
+found = [diagnose_probabilities(test.Y, estimated) for estimated in (before, after)]
 for name in ("log_loss", "brier", "calibration_error"):
-    old, new = getattr(found.before, name), getattr(found, name)
+    old, new = (getattr(diagnosis, name) for diagnosis in found)
     print(
         f"{name:18} before {old.value:.4f}, after {new.value:.4f} "
         f"(from {new.low:.4f} to {new.high:.4f})"
