@@ -43,8 +43,8 @@ demo: $(READY)  ## the main job on real data: compare five methods on yeast, and
 TEST_THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 PYTEST := $(TEST_THREADS) $(PY) -m pytest -n auto --dist worksteal
 
-test: $(READY)  ## the whole test suite, with the coverage of the quick tests, and the quick tests of paper/
-	$(PYTEST) --cov $(ARGS)
+test: $(READY)  ## the whole test suite, and the quick tests of paper/
+	$(PYTEST) $(ARGS)
 	$(if $(PAPER),$(MAKE) -C paper test)
 
 test-data: $(READY)  ## the tests that need the data files, which IMCC_DATA_MIRROR names
