@@ -62,7 +62,7 @@ def test_tune_shows_a_bar_with_an_estimate_on_a_terminal(pets, tmp_path):
     plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown)
     assert "\x1b[" in shown
     assert "tuning: " in plain
-    assert re.search(r"━ +\d+%", plain)
+    assert re.search(r"[━╸╺] +\d+%", plain)
     assert re.search(r"about [\d.]+ s left", plain)
 
 
