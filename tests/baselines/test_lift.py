@@ -76,7 +76,8 @@ def test_probabilities_rescale_the_margins(small_problem):
     )
     for margin, score in zip(margins.T, scores.T, strict=True):
         slope, offset = np.polyfit(margin, score, 1)
-        assert slope > 0
+        # One label cannot be learned from these rows: its margins are nearly constant.
+        assert slope > 0.5 if margin.std() > 0.1 else np.ptp(score) < 1e-8
         np.testing.assert_allclose(slope * margin + offset, score, atol=1e-8)
 
 

@@ -55,9 +55,9 @@ class _Estimate:
     """How much is done and how long the rest takes, from the shares that are reported.
 
     The share never decreases, and is below 1 until the end: what is left after the last report is
-    not known.  The rest is estimated once a tenth is done, from the time until now rather than from
-    the last steps, whose speed says little about the next ones; while nothing is reported, the
-    estimate grows.
+    not known.  The rest is estimated once a tenth is done, from the time until the last report
+    rather than from the last steps, whose speed says little about the next ones.  From then on the
+    time counts down, but not below a third of the time without a report, which may be a long step.
 
     Parameters
     ----------
@@ -67,9 +67,10 @@ class _Estimate:
 
     def __init__(self, max_time: float | None) -> None:
         self.begin, self.max_time, self._share = time.perf_counter(), max_time, 0.0
+        self._reported = self.begin
 
     def update(self, share: float) -> None:
-        self._share = max(share, self._share)
+        self._share, self._reported = max(share, self._share), time.perf_counter()
 
     @property
     def share(self) -> float:
@@ -81,8 +82,11 @@ class _Estimate:
     @property
     def left(self) -> float | None:
         """Seconds that are left, or None if that cannot be said yet."""
-        used = time.perf_counter() - self.begin
-        return used * (1 - self.share) / self.share if self.share >= _FIRST_ESTIMATE else None
+        if self.share < _FIRST_ESTIMATE:
+            return None
+        silent = time.perf_counter() - self._reported
+        rest = (self._reported - self.begin) * (1 - self.share) / self.share
+        return max(rest - silent, silent / 3)
 
 
 @contextmanager

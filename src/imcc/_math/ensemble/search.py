@@ -673,7 +673,7 @@ class _Search:
         """Return about how long trees take, as :meth:`_cost` does for kernels."""
         if self.options.tree_columns is None:
             return 0.0
-        return 3.0 * self.labels.signs.shape[1] * (0.02 + 3e-5 * self.n)
+        return 1.0 + 3.0 * self.labels.signs.shape[1] * (0.04 + 1.5e-5 * self.n)
 
 
 def best_average_precision(X: Features, labels: Labels) -> float:
