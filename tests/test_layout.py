@@ -49,7 +49,8 @@ INSIDE = {
         *("labels", "scorers", "grid", "folds", "fold", "search", "out_of_fold", "results"),
     ],
     "_math.ensemble": [
-        *("views", "ridge", "members", "trees", "model", "linear", "selection", "search"),
+        *("views", "ridge", "members", "trees", "model"),
+        *("linear", "costs", "plan", "selection", "search"),
     ],
     "_math.stream": ["sources", "passes", "fitting"],
     "estimators": [

@@ -66,9 +66,6 @@ class Config:
         Number of random weights that Bayesian comparisons draw at a time.
     gram_bytes : int
         Maximum size of a kernel matrix for support vector machines (11,585 rows).
-    screen_rows, screen_keep : tuple of int
-        Number of rows of each screening round of an ensemble, and number of kernels that the round
-        keeps.
     thread_rows : int
         Number of rows of a matrix for each thread of the linear algebra; matrices with less than
         twice as many rows are computed by one thread.  1 means as many threads as there are cores.
@@ -97,8 +94,6 @@ class Config:
     pair_entries: int = 2**19
     draw_entries: int = 2**20
     gram_bytes: int = 2**30
-    screen_rows: tuple[int, ...] = (1000, 2000)
-    screen_keep: tuple[int, ...] = (10, 6)
     thread_rows: int = 1000
     progress_after: float = 10.0
     progress_every: float = 30.0

@@ -21,7 +21,8 @@ from imcc._array.device import (
     require_memory,
 )
 from imcc._math.ensemble.members import Labels
-from imcc._math.ensemble.search import RECIPE, Fitted, Options, Plan, fit_ensemble, make_plan
+from imcc._math.ensemble.plan import Plan, make_plan
+from imcc._math.ensemble.search import RECIPE, Fitted, Options, fit_ensemble
 from imcc._math.ensemble.selection import CRITERIA
 from imcc._math.ensemble.trees import MANY_ROWS
 from imcc._math.ensemble.views import VIEWS, choose_views, is_mostly_zero

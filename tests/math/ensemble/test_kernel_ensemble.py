@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold, cross_val_predict
 
 from imcc import KernelEnsembleClassifier
+from imcc._math.ensemble import plan as planning
 from imcc._math.ensemble import search
 from imcc._math.ensemble.linear import held_out_linear
 from imcc._math.ensemble.model import centered
@@ -144,7 +145,8 @@ def test_every_parameter_has_an_effect(change):
 
 
 def test_random_state_chooses_the_rows_of_the_screening(monkeypatch):
-    monkeypatch.setattr(search, "_ROUNDS", ((60, 4), (80, 2)))
+    for module in (planning, search):
+        monkeypatch.setattr(module, "ROUNDS", ((60, 4), (80, 2)))
     X, Y = make()
     tables = [small(random_state=seed).fit(X, Y).search_results_ for seed in (0, 1)]
     assert tables[0]["score"][0] != tables[1]["score"][0]
@@ -301,7 +303,7 @@ def test_columns_far_from_zero_change_little(data, fitted):
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_members_do_not_depend_on_the_precision_of_factors(data, fitted, monkeypatch, precision):
-    monkeypatch.setattr(search, "DOUBLE_ROWS", 0 if precision == "float32" else 10_000)
+    monkeypatch.setattr(planning, "DOUBLE_ROWS", 0 if precision == "float32" else 10_000)
     X, Y = data
     clf = small().fit(X, Y)
     assert clf.precision_ == precision
@@ -422,9 +424,9 @@ def test_many_patterns_warn_and_functions_cannot_judge(data):
 
 def test_landmarks_are_announced_and_memory_is_refused_before_it_is_used(monkeypatch):
     X, Y = make(2000)
-    monkeypatch.setattr(search, "_ENTRIES", 0)  # blocks would need more than so few rows
-    available = 0.95 * search.make_plan(X, 4, 4e7).n_bytes  # of exact kernels in float32
-    plan = search.make_plan(X, 4, available)
+    monkeypatch.setattr(planning, "_ENTRIES", 0)  # blocks would need more than so few rows
+    available = 0.95 * planning.make_plan(X, 4, 4e7).n_bytes  # of exact kernels in float32
+    plan = planning.make_plan(X, 4, available)
     assert plan.n_landmarks > 500
     with pytest.warns(UserWarning, match="landmarks"):
         clf = small(views=("raw",), max_memory=available).fit(X, Y)
@@ -441,7 +443,7 @@ def test_the_plan_fits_the_memory_and_is_exact_where_it_can_be(gigabytes):
     available = gigabytes * 1e9
 
     def plan(n, n_labels=20):
-        return search.make_plan(np.broadcast_to(np.float32(0), (n, 1)), n_labels, available, 1)
+        return planning.make_plan(np.broadcast_to(np.float32(0), (n, 1)), n_labels, available, 1)
 
     exact = [n for n in range(1000, 150_000, 1000) if not plan(n).n_landmarks]
     assert exact == list(range(1000, exact[-1] + 1, 1000))

@@ -18,6 +18,8 @@ from sklearn.model_selection import GroupKFold, KFold
 
 #: Inverse penalties that are tried.
 INVERSE_PENALTIES = (1.0, 3.0, 10.0)
+#: Labels that they are first tried on, and folds of the held-out scores.
+TRIED_LABELS, N_FOLDS = 8, 5
 
 
 def fit_linear(

@@ -13,8 +13,6 @@ All comparisons use scores of rows by models without them.
 
 from __future__ import annotations
 
-import time
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -34,7 +32,14 @@ from imcc._array.array import (
     to_numpy,
 )
 from imcc._array.threads import limited_threads
-from imcc._math.ensemble.linear import INVERSE_PENALTIES, fit_linear, held_out_linear
+from imcc._math.ensemble.costs import Clock, Costs
+from imcc._math.ensemble.linear import (
+    INVERSE_PENALTIES,
+    N_FOLDS,
+    TRIED_LABELS,
+    fit_linear,
+    held_out_linear,
+)
 from imcc._math.ensemble.members import (
     KERNELS,
     Gram,
@@ -45,13 +50,19 @@ from imcc._math.ensemble.members import (
     make_kernel,
 )
 from imcc._math.ensemble.model import EnsembleModel, Member, centered, seen_by_trees
+from imcc._math.ensemble.plan import FEW_ROWS, ROUNDS, Plan, n_finalists
 from imcc._math.ensemble.ridge import Solution
-from imcc._math.ensemble.selection import Criterion, choose_greedily, weighted_mean
+from imcc._math.ensemble.selection import (
+    Criterion,
+    choose_greedily,
+    helps,
+    log_losses,
+    weighted_mean,
+)
 from imcc._math.ensemble.trees import Boosting
 from imcc._math.ensemble.views import Space, View, fit_space, fit_view
 from imcc._math.kernels import row_blocks
 from imcc._math.logistic import LogisticMaps, fit_logistic_maps
-from imcc._utils.progress import report_progress
 from imcc._utils.validation import Features
 
 #: Version of the search procedure; it changes with what is tried or how it is selected.
@@ -61,16 +72,8 @@ PENALTIES = tuple(float(p) for p in 10.0 ** np.arange(-3, 2.75, 0.5))
 WIDTH_SCALES = (0.25, 0.5, 1.0, 2.0)
 #: Couplings of labels that are tried.
 COUPLINGS = (0.1, 0.4, 0.7)
-#: Largest number of rows whose members are factorised in float64.
-DOUBLE_ROWS = 8000
-# Rounds of the screening: number of rows, and of kernels that are kept.  A round takes place if
-# there are clearly more rows.
-_ROUNDS = ((1000, 10), (2500, 6), (5000, 4))
+# A round of the screening takes place if there are clearly more rows.
 _MORE = 1.3
-# Rows up to which six kernels, several penalties of two of them, and coupled labels are tried.
-_FEW_ROWS = 6000
-# Memory for small arrays, in bytes, and entries of blocks of rows and labels.
-_WORKSPACE, _ENTRIES = 2.0**24, 2**20
 # At most so many widths of one view and kernel go on: kernels that differ make better ensembles.
 _SAME = 2
 # Penalties that a screening tries per kernel, and where it begins.
@@ -81,9 +84,8 @@ _SCREENED_LABELS = 128
 _NEGLIGIBLE = 1e-6
 # Rounds of the greedy selection.
 _SELECTIONS = 12
-# Columns from which on linear models are tried, labels that they are first tried on, folds of their
-# held-out scores, and standard errors by which they must lower the log loss.
-_LINEAR_COLUMNS, _LINEAR_LABELS, _LINEAR_FOLDS, _ERRORS = 300, 8, 5, 2.0
+# Columns from which on linear models are tried.
+_LINEAR_COLUMNS = 300
 
 
 class Kernel(NamedTuple):
@@ -97,89 +99,6 @@ class Kernel(NamedTuple):
     def name(self) -> str:
         """What progress calls it."""
         return f"{self.kernel} kernel of {self.view} rows, {self.width_scale:g} x mean distance"
-
-
-class Plan(NamedTuple):
-    """How members are fitted, decided before anything is computed.
-
-    Attributes
-    ----------
-    precision : {"float64", "float32"}
-        Of the factors; coefficients from factors in float32 are refined to float64.
-    n_landmarks : int
-        0 for exact kernels.
-    n_bytes : float
-        Memory that is needed.
-    screened_rows : int
-        Most rows of a screening, which needs no more memory than the kernels of all rows.
-    """
-
-    precision: str
-    n_landmarks: int
-    n_bytes: float
-    screened_rows: int
-
-
-def make_plan(X: Features, n_labels: int, available: float, n_tree_columns: int = 0) -> Plan:
-    """Return how to fit rows in the available memory.
-
-    Exact kernels need one matrix of n x n numbers; m landmarks one of n x m in float32 and three of
-    m x m.  The rest is counted stage by stage, with the arrays that are alive at the same time.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-    n_labels : int
-    available : float
-        Memory in bytes.
-    n_tree_columns : int
-        Columns that trees look at.
-    """
-    n, sparse = X.shape[0], sp.issparse(X)
-    values, cells = float(X.nnz if sparse else X.size), float(n * n_labels)
-    # The rows in float32, and the labels: as int8 and float32, and flags of criteria.
-    always = (8.0 if sparse else 4.0) * values + 8.0 * cells + _WORKSPACE
-    # Coefficients and held-out log-odds of the other members.
-    finalists = _n_finalists(n)
-    others = 16.0 * cells * (finalists + (1 if n <= _FEW_ROWS else -1))
-    # Neighbouring penalties and coupled labels of the second kernel; the greedy selection.
-    blending = max(150.0 * cells if n <= _FEW_ROWS else 0.0, others + 60.0 * cells)
-    if sparse:
-        blending += 56.0 * values + 16.0 * X.shape[1] * n_labels  # linear models
-    if n_tree_columns:
-        # What trees look at, twice and as bins, and LightGBM's histograms.
-        seen = values * n_tree_columns / X.shape[1] + cells
-        histograms = 2**15 * min(n_tree_columns + n_labels, seen / 100)
-        blending = max(blending, others + 60.0 * cells + (17.0 if sparse else 9.0) * seen)
-        blending += histograms
-
-    def plan(precision: str, kernel: float, m: int = 0) -> Plan:
-        # Rows in the space of the kernel take 24 bytes per entry, and more while it is computed.
-        converted = 48.0 if precision == "float64" else 24.0 if sparse or m else 0.0
-        member = others + kernel + 24.0 * values + max(converted * values, 16.0 * cells)
-        # Labels are worked on in blocks, and kernels that are not in float64 as well.
-        member += 40.0 * min(_ENTRIES, cells if precision == "float64" else float(n**2))
-        # A screening holds three matrices in float32.
-        screened = max(rows for rows, _ in _ROUNDS if 12 * rows**2 <= max(kernel, 12e6))
-        n_bytes = always + max(member, 56.0 * values, blending)
-        return Plan(precision, m, n_bytes, screened)
-
-    exact = [plan("float64", 8.0 * n**2)] if n <= DOUBLE_ROWS else []
-    for found in (*exact, plan("float32", 4.0 * n**2)):
-        if found.n_bytes <= available:
-            return found
-
-    def landmarks(m: int) -> Plan:
-        return plan("float32", 4.0 * n * m + 24.0 * m**2, m)
-
-    most = range(1, int(min((3e13 / n) ** 0.5, n)) + 1)
-    fitting = bisect_right(most, available, key=lambda m: landmarks(m).n_bytes)
-    return landmarks(max(fitting, 1))
-
-
-def _n_finalists(n: int) -> int:
-    """Return how many kernels are fitted to n rows."""
-    return 6 if n <= _FEW_ROWS else 3 if n <= 2 * _FEW_ROWS else 2
 
 
 @dataclass(frozen=True)
@@ -249,30 +168,6 @@ class Fitted:
     lower_is_better: bool = False
 
 
-class Clock:
-    """Time left, and progress in units of work."""
-
-    def __init__(self, max_seconds: float | None, say: Callable[[str], None] | None) -> None:
-        self._end = None if max_seconds is None else time.perf_counter() + max_seconds
-        self._say, self._begin = say, time.perf_counter()
-        self.done, self.total, self.stopped = 0.0, 1.0, False
-
-    def must_stop(self) -> bool:
-        """Whether the time is over; if so, remember that work was skipped."""
-        self.stopped |= self._end is not None and time.perf_counter() > self._end
-        return self.stopped
-
-    def worked(self, units: float, what: str) -> None:
-        """Count work that is done, and say so."""
-        self.done += units
-        report_progress(self.done, max(self.total, self.done), what)
-        if self._say is not None:
-            used = time.perf_counter() - self._begin
-            left = used * max(self.total / self.done - 1.0, 0.0)
-            share = min(100.0 * self.done / self.total, 100.0)
-            self._say(f"{share:3.0f} % done, about {left:.0f} s left: {what}")
-
-
 def fit_ensemble(X: Features, labels: Labels, options: Options) -> Fitted:
     """Search and fit an ensemble.
 
@@ -309,6 +204,7 @@ class _Search:
         self.n = rows.shape[0]
         self.order = np.random.RandomState([options.seed, 1]).permutation(self.n)
         self.clock = Clock(options.max_seconds, options.say)
+        self.costs = Costs(rows, labels.signs.shape[1])
         self.trials: list[Trial] = []
         self._views: dict[str, View] = {}
         self._spaces: dict[tuple[str, str], Space] = {}
@@ -328,10 +224,8 @@ class _Search:
         for place, (kernel, start) in enumerate(ranked):
             if pool and self.clock.must_stop():
                 break
-            best = place < 2 and self.n <= _FEW_ROWS
-            pool += self.candidates(kernel, start, marks, best)
-            cost = (3 if best else 1) * self._cost(self.n, 1, precise=True)
-            self.clock.worked(cost, f"fitting {kernel.name}")
+            pool += self.candidates(kernel, start, marks, self._several(place))
+            self.clock.worked(self._member_cost(place), f"fitting {kernel.name}")
         pool += self.linear_candidates(pool)
         loss = self.criterion(self.labels, "log_loss")
         shares, _ = choose_greedily([c.log_odds for c in pool], loss, _SELECTIONS)
@@ -390,22 +284,28 @@ class _Search:
 
     def screen(self) -> list[tuple[Kernel, int]]:
         """Return the best kernels, best first, each with the place of its best penalty."""
-        rounds = [(min(self.n, _ROUNDS[0][0]), _ROUNDS[0][1])]
+        rounds = [(min(self.n, ROUNDS[0][0]), ROUNDS[0][1])]
         largest = min(self.n / _MORE, self.options.plan.screened_rows)
-        rounds += [(m, keep) for m, keep in _ROUNDS[1:] if m <= largest]
-        finalists = _n_finalists(self.n)
+        rounds += [(m, keep) for m, keep in ROUNDS[1:] if m <= largest]
+        finalists = n_finalists(self.n)
         n_kernels = len(self.options.views) * len(KERNELS) * len(WIDTH_SCALES)
         counts = [n_kernels, *(keep for _, keep in rounds)]
         work = [
-            count * self._cost(m, _TRIES) for count, (m, _) in zip(counts[:-1], rounds, strict=True)
+            count * self.costs.kernel(m, _TRIES)
+            for count, (m, _) in zip(counts[:-1], rounds, strict=True)
         ]
-        last = (min(finalists, 2) * 3 + max(finalists - 2, 0)) * self._cost(self.n, 1, precise=True)
-        self.clock.total = sum(work) + last + self._linear_costs()[0] + self._tree_cost()
+        last = sum(self._member_cost(place) for place in range(finalists))
+        self.clock.total = sum(work) + last
+        if self._tries_linear():
+            self.clock.total += self.costs.linear()[0]
+        if self.options.tree_columns is not None:
+            self.clock.total += self.costs.trees()
         ranked: list[tuple[Kernel, int]] = []
         for number, (m, keep) in enumerate(rounds):
             if ranked and self.clock.must_stop():
                 break
-            ranked = self._screen_part(np.sort(self.order[:m]), ranked)
+            with limited_threads(m):
+                ranked = self._screen_part(np.sort(self.order[:m]), ranked)
             ranked = ranked[: finalists if number == len(rounds) - 1 else keep]
         return ranked[:finalists]
 
@@ -437,7 +337,7 @@ class _Search:
                 own = starts.get(kernel, start)
                 value, start = self._screen_kernel(kernel, gram, base, labels, criterion, own)
                 found.append((value, kernel, start))
-                self.clock.worked(self._cost(len(part), _TRIES), f"screening {kernel.name}")
+                self.clock.worked(self.costs.kernel(len(part), _TRIES), f"screening {kernel.name}")
         found.sort(key=lambda entry: -entry[0])
         counts = Counter[tuple[str, str]]()
         spread = []
@@ -483,9 +383,9 @@ class _Search:
     # Members.
 
     def candidates(
-        self, kernel: Kernel, start: int, marks: np.ndarray | None, best: bool
+        self, kernel: Kernel, start: int, marks: np.ndarray | None, several: bool
     ) -> list[Candidate]:
-        """Fit a kernel to all rows; the best ones with several penalties and coupled labels."""
+        """Fit a kernel to all rows; if wanted, with several penalties and coupled labels."""
         key = kernel[:2]
         width = kernel.width_scale * self._widths[key]
         gram = Gram(key[1], width, self.placed(key), self.labels.signs)
@@ -500,7 +400,7 @@ class _Search:
                 fitted[i] = solution, candidate._replace(log_odds=None)
             return fitted[i][1].value
 
-        place = climb(value, start, len(PENALTIES), 3) if best else start
+        place = climb(value, start, len(PENALTIES), 3) if several else start
         value(place)
         solution, top = fitted[place]
         found = [top._replace(log_odds=top.maps.log_odds(solution.held_out))]
@@ -513,6 +413,14 @@ class _Search:
             coupled = self._candidate(kernel, gram.width, place, eta, solution, criterion)
             top = max(top, coupled, key=lambda candidate: candidate.value)
         return found if top.log_odds is None else [*found, top]
+
+    def _several(self, place: int) -> bool:
+        """Return whether several penalties of a kernel are fitted to all rows."""
+        return place < 2 and self.n <= FEW_ROWS
+
+    def _member_cost(self, place: int) -> float:
+        """Return about how long it takes to fit the kernel at a place to all rows."""
+        return (3 if self._several(place) else 1) * self.costs.kernel(self.n, 1, precise=True)
 
     def _fit(self, gram: Gram, penalty: float, marks: np.ndarray | None) -> Solution:
         labels, precision = self.labels, self.options.plan.precision
@@ -557,11 +465,11 @@ class _Search:
         view = "tfidf" if "tfidf" in options.views else options.views[-1]
         X = self.space((view, "linear")).transform(rows)
         best = to_numpy(max(pool, key=lambda candidate: candidate.value).log_odds)
-        few = most_frequent(labels, _LINEAR_LABELS)
+        few = most_frequent(labels, TRIED_LABELS)
         train, test = self._divided(labels)
         own, before = labels.part(test).columns(few), best[np.ix_(test, few)]
         losses = {}
-        trial, rest = self._linear_costs()
+        trial, rest = self.costs.linear()
         for C in INVERSE_PENALTIES:
             some = labels.part(train).columns(few)
             coef, intercept = fit_linear(X[train], some.signs > 0, some.known, some.weight, C)
@@ -575,16 +483,16 @@ class _Search:
         self.clock.total += rest
         C = min(losses, key=losses.__getitem__)
         on, known, weight = labels.signs > 0, labels.known, labels.weight
-        folds = held_out_linear(X, on, known, weight, labels.groups, C, _LINEAR_FOLDS, options.seed)
+        folds = held_out_linear(X, on, known, weight, labels.groups, C, N_FOLDS, options.seed)
         held_out = np.zeros(on.shape)
         for test, scores in folds:
             held_out[test] = scores
-            self.clock.worked(rest / (_LINEAR_FOLDS + 1), "fitting linear models")
+            self.clock.worked(rest / (N_FOLDS + 1), "fitting linear models")
         maps, log_odds = calibrated(held_out, labels)
         if not helps(best, (best + log_odds) / 2, labels):
             return []
         coef, intercept = fit_linear(X, on, known, weight, C)
-        self.clock.worked(rest / (_LINEAR_FOLDS + 1), "fitting linear models")
+        self.clock.worked(rest / (N_FOLDS + 1), "fitting linear models")
         setting = {**Kernel(view, "linear", 0.0)._asdict(), "penalty": 1.0 / C, "coupling": 0.0}
         like = self.labels.signs
         moved = asarray(log_odds, like)
@@ -597,7 +505,7 @@ class _Search:
         splitter: Any = ShuffleSplit if labels.groups is None else GroupShuffleSplit
         splits = splitter(1, test_size=0.2, random_state=self.options.seed)
         train, test = next(splits.split(labels.signs, groups=labels.groups))
-        return train, test[: _ROUNDS[1][0]]
+        return train, test[: ROUNDS[1][0]]
 
     def add_trees(self, fitted: Fitted) -> None:
         """Correct the mean log-odds by trees, if that lowers the log loss clearly."""
@@ -608,7 +516,7 @@ class _Search:
         scores[:, model.varying] = before
         seen, on = seen_by_trees(self.rows, columns, scores), to_numpy(labels.signs) > 0
         boosting = Boosting(seen, before, on, *labels[1:], self.options.seed)
-        cost = self._tree_cost() / (boosting.n_folds + 1)
+        cost = self.costs.trees() / (boosting.n_folds + 1)
         part, weight = boosting.held_out(lambda: self.clock.worked(cost, "fitting trees"))
         added = weight * part
         host = labels._replace(signs=to_numpy(labels.signs))
@@ -643,37 +551,10 @@ class _Search:
         gain = log_losses(before, own) - log_losses(after, own)
         return bool(np.average(gain, weights=own.weight) > 0)
 
-    def _cost(self, m: int, tries: int, precise: bool = False) -> float:
-        """Return about how long fits of m rows take, in float64 or float32.
-
-        Only proportions matter.  They were measured on yeast, image, arts, medical and enron.
-        """
-        # Products of sparse rows take about ten times as long per entry.
-        dense = not sp.issparse(self.rows)
-        columns = self.rows.shape[1] if dense else 10.0 * self.rows.nnz / self.n
-        product, factor = (2e-10, 12e-12) if precise else (1e-10, 4e-12)
-        q = self.labels.signs.shape[1]
-        return m**2 * (product * columns + 1.5e-8) + tries * (factor * m**3 + 4e-7 * m * q + 5e-3)
-
     def _tries_linear(self) -> bool:
         """Return whether the rows are words."""
         wide = sp.issparse(self.rows) and self.rows.shape[1] >= _LINEAR_COLUMNS
         return self.options.linear and wide
-
-    def _linear_costs(self) -> tuple[float, float]:
-        """Return about how long it takes to try linear models, and to fit them if they help."""
-        if not self._tries_linear():
-            return 0.0, 0.0
-        one = 2e-7 * self.rows.nnz + 2e-3
-        q = self.labels.signs.shape[1]
-        trial = len(INVERSE_PENALTIES) * min(q, _LINEAR_LABELS) * one
-        return trial, (_LINEAR_FOLDS + 1) * q * one
-
-    def _tree_cost(self) -> float:
-        """Return about how long trees take, as :meth:`_cost` does for kernels."""
-        if self.options.tree_columns is None:
-            return 0.0
-        return 1.0 + 3.0 * self.labels.signs.shape[1] * (0.04 + 1.5e-5 * self.n)
 
 
 def best_average_precision(X: Features, labels: Labels) -> float:
@@ -771,26 +652,6 @@ def _stored(candidate: Candidate, weight: float) -> Array:
     steepest = float(xp.max(xp.sqrt(squares) * candidate.maps.slope)) * weight / 4
     error = float(np.finfo(np.float32).eps) / 12**0.5 * steepest
     return astype(coef, "float32") if error <= _NEGLIGIBLE else coef
-
-
-def helps(before: np.ndarray, after: np.ndarray, labels: Labels) -> bool:
-    """Return whether log-odds lower the log loss by more than two standard errors."""
-    gain = log_losses(before, labels) - log_losses(after, labels)
-    v = np.ones(len(gain)) if labels.weight is None else labels.weight
-    mean = float(np.average(gain, weights=v))
-    # Of a weighted mean of independent rows.
-    error = float(np.sqrt(np.sum(v**2 * (gain - mean) ** 2)) / v.sum())
-    return mean > _ERRORS * error
-
-
-def log_losses(z: np.ndarray, labels: Labels) -> np.ndarray:
-    """Return the log loss of each row, summed over its known labels."""
-    out = np.empty(len(z))
-    for block in row_blocks(*z.shape):
-        cells = np.logaddexp(0.0, np.where(labels.signs[block] > 0, -z[block], z[block]))
-        cells = cells if labels.known is None else cells * labels.known[block]
-        out[block] = cells.sum(axis=1)
-    return out
 
 
 def _base_log_odds(signs: np.ndarray, weight: np.ndarray | None) -> np.ndarray:

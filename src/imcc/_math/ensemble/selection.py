@@ -18,11 +18,14 @@ from imcc._array.array import (
     transposed,
 )
 from imcc._array.device import block_entries
+from imcc._math.ensemble.members import Labels
 from imcc._math.kernels import row_blocks
 from imcc.metrics import METRICS, LabelMetrics
 
 #: Names of criteria: the five metrics, and the mean log loss per label.
 CRITERIA = (*METRICS, "log_loss")
+# Standard errors by which linear models, or trees, must lower the log loss.
+_ERRORS = 2.0
 # Entries of the blocks of log-odds whose losses are computed; they stay in the cache.
 _ENTRIES = 2**16
 
@@ -182,3 +185,23 @@ def choose_greedily(
         if values[first] > best:
             best_counts, best = counts.copy(), values[first]
     return best_counts / best_counts.sum(), float(best)
+
+
+def helps(before: np.ndarray, after: np.ndarray, labels: Labels) -> bool:
+    """Return whether log-odds lower the log loss by more than two standard errors."""
+    gain = log_losses(before, labels) - log_losses(after, labels)
+    v = np.ones(len(gain)) if labels.weight is None else labels.weight
+    mean = float(np.average(gain, weights=v))
+    # Of a weighted mean of independent rows.
+    error = float(np.sqrt(np.sum(v**2 * (gain - mean) ** 2)) / v.sum())
+    return mean > _ERRORS * error
+
+
+def log_losses(z: np.ndarray, labels: Labels) -> np.ndarray:
+    """Return the log loss of each row, summed over its known labels."""
+    out = np.empty(len(z))
+    for block in row_blocks(*z.shape):
+        cells = np.logaddexp(0.0, np.where(labels.signs[block] > 0, -z[block], z[block]))
+        cells = cells if labels.known is None else cells * labels.known[block]
+        out[block] = cells.sum(axis=1)
+    return out

@@ -54,7 +54,7 @@ class View:
         One over the standard deviation, or the inverse document frequency.
     floor : ndarray of shape (n_features,) or None
         The smallest value of each column ("root").
-    knots : ndarray of shape (n_knots, n_features) or None
+    knots : ndarray of float32, shape (n_knots, n_features), or None
         Quantiles of each column ("ranks").
     """
 
@@ -104,6 +104,8 @@ def fit_view(name: str, X: Features) -> View:
                 # Values that occur, with evenly spaced ranks.
                 at = np.round(np.linspace(0, len(knots) - 1, _KNOTS)).astype(int)
                 knots = knots[at]
+            # The values of rows in single precision (imcc._math.ensemble.model.centered).
+            knots = knots.astype(np.float32)
             return View(name, _normal_scores(dense, knots).mean(axis=0), knots=knots)
         case "root":
             dense = _dense(X)

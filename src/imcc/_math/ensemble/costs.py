@@ -1,0 +1,70 @@
+"""How long the parts of a search take, for the progress and for limits on the time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import scipy.sparse as sp
+
+from imcc._math.ensemble.linear import INVERSE_PENALTIES, N_FOLDS, TRIED_LABELS
+from imcc._utils.progress import report_progress
+from imcc._utils.validation import Features
+
+
+class Clock:
+    """Time left, and progress in units of work."""
+
+    def __init__(self, max_seconds: float | None, say: Callable[[str], None] | None) -> None:
+        self._end = None if max_seconds is None else time.perf_counter() + max_seconds
+        self._say, self._begin = say, time.perf_counter()
+        self.done, self.total, self.stopped = 0.0, 1.0, False
+
+    def must_stop(self) -> bool:
+        """Whether the time is over; if so, remember that work was skipped."""
+        self.stopped |= self._end is not None and time.perf_counter() > self._end
+        return self.stopped
+
+    def worked(self, units: float, what: str) -> None:
+        """Count work that is done, and say so."""
+        self.done += units
+        report_progress(self.done, max(self.total, self.done), what)
+        if self._say is not None:
+            used = time.perf_counter() - self._begin
+            left = used * max(self.total / self.done - 1.0, 0.0)
+            share = min(100.0 * self.done / self.total, 100.0)
+            self._say(f"{share:3.0f} % done, about {left:.0f} s left: {what}")
+
+
+class Costs:
+    """About how long fits take, in units of which only proportions matter.
+
+    They were measured on yeast, image, arts, medical, enron, IMDb and the example table.
+
+    Parameters
+    ----------
+    rows : ndarray or CSR matrix of shape (n_samples, n_features)
+    n_labels : int
+    """
+
+    def __init__(self, rows: Features, n_labels: int) -> None:
+        self._rows, self._n, self._n_labels = rows, rows.shape[0], n_labels
+
+    def kernel(self, m: int, tries: int, precise: bool = False) -> float:
+        """Return the cost of fits of m rows with some penalties, in float64 or float32."""
+        # Products of sparse rows take about ten times as long per entry.
+        dense = not sp.issparse(self._rows)
+        columns = self._rows.shape[1] if dense else 10.0 * self._rows.nnz / self._n
+        product, factor = (2e-10, 12e-12) if precise else (1e-10, 4e-12)
+        per_try = factor * m**3 + 4e-7 * m * self._n_labels + 5e-3
+        return m**2 * (product * columns + 1.5e-8) + tries * per_try
+
+    def linear(self) -> tuple[float, float]:
+        """Return the costs of trying linear models of sparse rows, and of fitting them."""
+        one = 2e-7 * self._rows.nnz + 2e-3
+        trial = len(INVERSE_PENALTIES) * min(self._n_labels, TRIED_LABELS) * one
+        return trial, (N_FOLDS + 1) * self._n_labels * one
+
+    def trees(self) -> float:
+        """Return the cost of trees, with their folds."""
+        return 1.0 + 3.0 * self._n_labels * (0.04 + 2.7e-5 * self._n)

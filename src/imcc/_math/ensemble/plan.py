@@ -1,0 +1,105 @@
+"""The plan of a fit: exact kernels or landmarks, in which precision, and how much memory it needs.
+
+It follows from the sizes of the data and the memory that is there, before anything is computed.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import NamedTuple
+
+import scipy.sparse as sp
+
+from imcc._utils.validation import Features
+
+#: Rounds of the screening: number of rows, and of kernels that are kept.
+ROUNDS = ((1000, 10), (2500, 6), (5000, 4))
+#: Rows up to which six kernels, several penalties of two of them, and coupled labels are tried.
+FEW_ROWS = 6000
+#: Largest number of rows whose members are factorised in float64.
+DOUBLE_ROWS = 8000
+# Memory for small arrays, in bytes, and entries of blocks of rows and labels.
+_WORKSPACE, _ENTRIES = 2.0**24, 2**20
+
+
+class Plan(NamedTuple):
+    """How members are fitted, decided before anything is computed.
+
+    Attributes
+    ----------
+    precision : {"float64", "float32"}
+        Of the factors; coefficients from factors in float32 are refined to float64.
+    n_landmarks : int
+        0 for exact kernels.
+    n_bytes : float
+        Memory that is needed.
+    screened_rows : int
+        Most rows of a screening, which needs no more memory than the kernels of all rows.
+    """
+
+    precision: str
+    n_landmarks: int
+    n_bytes: float
+    screened_rows: int
+
+
+def make_plan(X: Features, n_labels: int, available: float, n_tree_columns: int = 0) -> Plan:
+    """Return how to fit rows in the available memory.
+
+    Exact kernels need one matrix of n x n numbers; m landmarks one of n x m in float32 and three of
+    m x m.  The rest is counted stage by stage, with the arrays that are alive at the same time.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    n_labels : int
+    available : float
+        Memory in bytes.
+    n_tree_columns : int
+        Columns that trees look at.
+    """
+    n, sparse = X.shape[0], sp.issparse(X)
+    values, cells = float(X.nnz if sparse else X.size), float(n * n_labels)
+    # The rows in float32, and the labels: as int8 and float32, and flags of criteria.
+    always = (8.0 if sparse else 4.0) * values + 8.0 * cells + _WORKSPACE
+    # Coefficients and held-out log-odds of the other members.
+    finalists = n_finalists(n)
+    others = 16.0 * cells * (finalists + (1 if n <= FEW_ROWS else -1))
+    # Neighbouring penalties and coupled labels of the second kernel; the greedy selection.
+    blending = max(150.0 * cells if n <= FEW_ROWS else 0.0, others + 60.0 * cells)
+    if sparse:
+        blending += 56.0 * values + 16.0 * X.shape[1] * n_labels  # linear models
+    if n_tree_columns:
+        # What trees look at, twice and as bins, and LightGBM's histograms.
+        seen = values * n_tree_columns / X.shape[1] + cells
+        histograms = 2**15 * min(n_tree_columns + n_labels, seen / 100)
+        blending = max(blending, others + 60.0 * cells + (17.0 if sparse else 9.0) * seen)
+        blending += histograms
+
+    def plan(precision: str, kernel: float, m: int = 0) -> Plan:
+        # Rows in the space of the kernel take 24 bytes per entry, and more while it is computed.
+        converted = 48.0 if precision == "float64" else 24.0 if sparse or m else 0.0
+        member = others + kernel + 24.0 * values + max(converted * values, 16.0 * cells)
+        # Labels are worked on in blocks, and kernels that are not in float64 as well.
+        member += 40.0 * min(_ENTRIES, cells if precision == "float64" else float(n**2))
+        # A screening holds three matrices in float32.
+        screened = max(rows for rows, _ in ROUNDS if 12 * rows**2 <= max(kernel, 12e6))
+        n_bytes = always + max(member, 56.0 * values, blending)
+        return Plan(precision, m, n_bytes, screened)
+
+    exact = [plan("float64", 8.0 * n**2)] if n <= DOUBLE_ROWS else []
+    for found in (*exact, plan("float32", 4.0 * n**2)):
+        if found.n_bytes <= available:
+            return found
+
+    def landmarks(m: int) -> Plan:
+        return plan("float32", 4.0 * n * m + 24.0 * m**2, m)
+
+    most = range(1, int(min((3e13 / n) ** 0.5, n)) + 1)
+    fitting = bisect_right(most, available, key=lambda m: landmarks(m).n_bytes)
+    return landmarks(max(fitting, 1))
+
+
+def n_finalists(n: int) -> int:
+    """Return how many kernels are fitted to n rows."""
+    return 6 if n <= FEW_ROWS else 3 if n <= 2 * FEW_ROWS else 2
