@@ -10,11 +10,11 @@ from imcc.experiment import (
     Experiment,
     Failure,
     Run,
-    Selection,
     Store,
     TaskKey,
 )
 from imcc.experiment._methods import NAMED
+from imcc.experiment._results import Selection
 from imcc.experiment._scores import greater_is_better
 from imcc.metrics import METRICS
 from imcc.report._page import render

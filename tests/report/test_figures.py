@@ -12,13 +12,12 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
 from imcc.comparison import compare
-from imcc.report import draw_critical_difference, draw_time, write_figures
+from imcc.report import draw_critical_difference
 from imcc.report._picture import ACCENT, INK, style
 from imcc.report._results import gather
-from imcc.report._runs import draw_spread, spread_out
-from tests.report.synthetic import HOSTILE
+from imcc.report._spread import draw_spread
 
-KINDS = ("control", "pairs", "spread", "time")
+KINDS = ("control", "pairs", "spread")
 _gathered = {}
 
 
@@ -38,9 +37,7 @@ def draw(results, kind):
         return draw_critical_difference(comparison)
     if kind == "pairs":
         return draw_critical_difference(comparison, control=False)
-    if kind == "spread":
-        return draw_spread(scores, scores.datasets[0], control="imcc")
-    return draw_time(comparison, results.runs)
+    return draw_spread(scores, scores.datasets[0], control="imcc")
 
 
 def boxes(picture):
@@ -107,7 +104,7 @@ def test_inline_svg(results, kind):
 
 
 def test_hostile_names_are_text(results):
-    for kind in ("control", "spread", "time"):
+    for kind in ("control", "spread"):
         svg = draw(results("hostile"), kind).inline("f1")
         root = ET.fromstring(svg)
         tags = {element.tag.split("}")[-1] for element in root.iter()}
@@ -182,110 +179,13 @@ def test_a_critical_difference_longer_than_the_axis(results):
 
 def test_spread_has_every_run(results):
     scores = results("three").main.scores
-    axes = draw_spread(scores, "yeast").figure.axes[0]
+    name = scores.datasets[0]
+    axes = draw_spread(scores, name).figure.axes[0]
     points = [line for line in axes.lines if line.get_marker() == "o"]
     drawn = np.sort(np.concatenate([line.get_xdata() for line in points]))
-    np.testing.assert_allclose(drawn, np.sort(scores.select(["yeast"]).values.ravel()))
+    np.testing.assert_allclose(drawn, np.sort(scores.select([name]).values.ravel()))
     accents = [line for line in points if to_hex(line.get_color()) == ACCENT]
     assert not accents
-    axes = draw_spread(scores, "yeast", control="imcc").figure.axes[0]
+    axes = draw_spread(scores, name, control="imcc").figure.axes[0]
     points = [line for line in axes.lines if line.get_marker() == "o"]
     assert sum(to_hex(line.get_color()) == ACCENT for line in points) == 1
-
-
-def test_times_on_a_gpu_are_points_of_their_own(results):
-    gathered = results("three")
-    comparison = gathered.main.comparison
-    plain = draw_time(comparison, gathered.runs)
-    assert "GPU" not in plain.caption
-    first, *rest = gathered.runs
-    moved = replace(first, environment={**first.environment, "device": "cuda: a GPU"})
-    drawn = draw_time(comparison, [moved, *rest])
-    assert "Circles are times on a CPU, squares on a GPU" in drawn.caption
-    assert "fewer data sets" in drawn.caption  # the GPU has one
-    markers = [line.get_marker() for line in drawn.figure.axes[0].lines]
-    assert sorted(markers) == ["o"] * len(comparison.methods) + ["s"]
-
-
-def test_times_are_those_of_equal_threads(results):
-    gathered = results("three")
-    comparison = gathered.main.comparison
-    runs = [replace(r, environment={**r.environment, "threads": 1}) for r in gathered.runs]
-    slow = [replace(r, environment={"threads": 8}, fit_seconds=1e6) for r in runs[:4]]
-    drawn = draw_time(comparison, [*runs, *slow])
-    assert "All with 1 thread (4 runs with another number left out)." in drawn.caption
-    same = draw_time(comparison, runs)
-    assert drawn.description == same.description
-
-
-def test_times_are_geometric_means_of_ratios(results):
-    gathered = results("three")
-    comparison = gathered.main.comparison
-    seconds = np.array(
-        [
-            [
-                np.median([r.fit_seconds for r in gathered.runs if r.key[:2] == (d, m)])
-                for d in comparison.datasets
-            ]
-            for m in comparison.methods
-        ]
-    )
-    for reference, unit in ((None, seconds[0]), ("extra_trees", seconds[2])):  # the fastest
-        picture = draw_time(comparison, gathered.runs, reference=reference)
-        axes = picture.figure.axes[0]
-        drawn = [(line.get_xdata()[0], line.get_ydata()[0]) for line in axes.lines]
-        ratios = np.exp(np.log(seconds / unit).mean(axis=1))
-        expected = zip(ratios, comparison.mean_ranks, strict=True)
-        np.testing.assert_allclose(sorted(drawn), sorted(expected))
-        low, high = axes.get_ylim()
-        assert low > high  # the best rank is on top
-    with pytest.raises(ValueError, match="reference"):
-        draw_time(comparison, gathered.runs, reference="nobody")
-
-
-def test_names_are_spread_out_as_little_as_needed():
-    rng = np.random.default_rng(0)
-    for n in (2, 5, 20):
-        heights = np.sort(rng.uniform(size=n))
-        placed = spread_out(heights, 0.05)
-        assert np.all(np.diff(placed) > 0.05 - 1e-12)
-        assert placed[0] > -1e-12
-        assert placed[-1] < 1 + 1e-12
-    apart = np.array([0.1, 0.5, 0.9])
-    np.testing.assert_allclose(spread_out(apart, 0.05), apart)
-    np.testing.assert_allclose(spread_out(np.full(3, 0.5), 0.1), [0.4, 0.5, 0.6])
-
-
-@pytest.mark.slow
-def test_write_figures(stores, tmp_path):
-    written = write_figures(stores("three"), tmp_path / "new" / "folder", format="svg")
-    names = {path.name for path in written}
-    assert len(names) == len(written)
-    for name in (
-        "cd_control_average_precision_own.svg",
-        "cd_coverage_each.svg",
-        "time_macro_f1_own.svg",
-        "spread_4_yeast.svg",
-    ):
-        assert name in names
-    with pytest.raises(ValueError, match="format"):
-        write_figures(stores("three"), tmp_path, format="gif")
-    (tmp_path / "file").write_text("")
-    with pytest.raises(NotADirectoryError, match="not a folder"):
-        write_figures(stores("one"), tmp_path / "file")
-
-
-def test_figures_of_hostile_names_get_harmless_file_names(stores, tmp_path):
-    written = write_figures(stores("narrow"), tmp_path, format="svg")
-    assert all(re.fullmatch(r"[A-Za-z0-9_-]+\.svg", path.name) for path in written)
-    assert {path.parent for path in written} == {tmp_path}
-
-
-def test_control_and_alpha_reach_the_figures(stores, tmp_path):
-    def one(folder, **options):
-        write_figures(stores("narrow"), tmp_path / folder, **options)
-        return (tmp_path / folder / "cd_control_average_precision_own.svg").read_text()
-
-    plain = one("a")
-    assert one("b", control=HOSTILE[0]) != plain
-    assert one("c", alpha=0.2) != plain

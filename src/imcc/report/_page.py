@@ -6,21 +6,29 @@ import json
 import math
 import shlex
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from imcc._utils.html import render_page
-from imcc.experiment import EACH, Experiment, PublishedComparison, Run, compare_with_published
+from imcc._utils.optional import require
+from imcc._utils.progress import report_progress
+from imcc.experiment import Experiment, Run, compare_with_published
 from imcc.experiment._published import VERDICTS
 from imcc.metrics import METRICS
-from imcc.report._figures import dataset_figure, draw_figures, panel_figure
-from imcc.report._html import FILTERS, inline_figures
+from imcc.report import _words as words
+from imcc.report._cd_diagram import draw_critical_difference
+from imcc.report._picture import Picture
 from imcc.report._results import OWN, Panel, Results
+from imcc.report._spread import draw_spread
 from imcc.report._tables import paper_table
+from imcc.report._times import gather_times
 from imcc.report._verdict import verdict, when_not
 from imcc.report._words import TIMES, counted, joined, metric_title, one_line, setting_value
+
+#: The templates use the functions of _words.
+FILTERS = {name: value for name, value in vars(words).items() if callable(value)}
 
 #: The ranges of ``LABEL_RANGES`` in words: the share of the training rows that have the label.
 _RANGE_TITLES = {
@@ -41,8 +49,21 @@ def render(results: Results, title: str | None = None) -> str:
     title : str, default=None
         Title; the name of the experiment by default.
     """
-    figures = inline_figures(draw_figures(results))
     own = [panel for panel in results.panels if OWN in panel.selections]
+    n_steps = len(results.panels) + len(results.experiment.datasets)
+    panels = []
+    for position, panel in enumerate(results.panels):
+        report_progress(position, n_steps)
+        panels.append(
+            {
+                "metric": panel.metric,
+                "greater_is_better": panel.scores.greater_is_better,
+                "selections": panel.selections,
+                "table": paper_table(panel),
+                "comparison": panel.comparison,
+                "figures": _critical_differences(panel, f"f{position}"),
+            }
+        )
     return render_page(
         "imcc.report",
         "report",
@@ -55,31 +76,37 @@ def render(results: Results, title: str | None = None) -> str:
         about=_about(results.experiment),
         verdicts=[(panel, verdict(panel)) for panel in own],
         when_not=when_not(own[0], own[1:], results.runs) if own else None,
-        panels=[
-            {
-                "metric": panel.metric,
-                "greater_is_better": panel.scores.greater_is_better,
-                "selections": panel.selections,
-                "table": paper_table(panel),
-                "comparison": panel.comparison,
-                "cd": _existing(
-                    figures, panel_figure("cd_control", panel), panel_figure("cd", panel)
-                ),
-                "time": _existing(figures, panel_figure("time", panel)),
-            }
-            for panel in results.panels
-        ],
+        panels=panels,
         labels=_labels(results),
-        datasets=list(_datasets(results, figures)),
+        datasets=list(_datasets(results, n_steps)),
+        times=_times(results.runs),
         published=_published(results),
+        verdict_names=VERDICTS,
         environments=_environments(results),
         warnings=_warnings(results),
         reproduction=reproduction(results.experiment, results.path.name),
     )
 
 
-def _existing(figures: dict[str, Any], *names: str) -> list[Any]:
-    return [figures[name] for name in names if name in figures]
+def _critical_differences(panel: Panel, prefix: str) -> list[dict[str, Any]]:
+    """Return the diagrams of a panel, which compare with the control, if any, and all pairs."""
+    comparison = panel.comparison
+    if comparison is None or comparison.nemenyi is None:
+        return []
+    pictures = [draw_critical_difference(comparison, control=False)]
+    if comparison.against_control is not None:
+        pictures.insert(0, draw_critical_difference(comparison))
+    return [_inline(picture, f"{prefix}-{i}") for i, picture in enumerate(pictures)]
+
+
+def _inline(picture: Picture, prefix: str) -> dict[str, Any]:
+    """Return a figure for the macro ``figure`` of the templates."""
+    markup = require("markupsafe", "Writing a report").Markup
+    return {
+        "svg": markup(picture.inline(prefix)),
+        "caption": picture.caption,
+        "width": round(72 * float(picture.figure.get_size_inches()[0])),
+    }
 
 
 def _waiting(results: Results) -> list[str]:
@@ -123,25 +150,29 @@ def _labels(results: Results) -> dict[str, Any]:
     }
 
 
-def _datasets(results: Results, figures: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _datasets(results: Results, n_steps: int) -> Iterator[dict[str, Any]]:
     """Yield the figure, the facts and the methods of each data set."""
-    for number, spec in enumerate(results.experiment.datasets):
+    specs = results.experiment.datasets
+    for position, spec in enumerate(specs):
+        report_progress(n_steps - len(specs) + position, n_steps)
         runs = [run for run in results.runs if run.key.dataset == spec.name]
-        figure = _existing(figures, dataset_figure("spread", number, spec.name))
-        if results.main is None or not figure:
+        panel = results.main
+        if panel is None or not panel.scores.select([spec.name]).counts.any():
             yield {"name": spec.name, "figure": None}
             continue
         run = runs[0]
         yield {
             "name": spec.name,
-            "figure": figure[0],
+            "figure": _inline(
+                draw_spread(panel.scores, spec.name, results.control), f"d{position}"
+            ),
             "facts": {
                 "rows": f"{run.n_train + run.n_test:,}",
                 "of them for training": f"{run.n_train:,}",
                 "features": f"{run.n_features:,}",
                 "labels": f"{run.n_labels:,}",
             },
-            "methods": list(_methods(results.main, spec.name, runs, results.scoring)),
+            "methods": list(_methods(panel, spec.name, runs, results.scoring)),
         }
 
 
@@ -180,64 +211,58 @@ def _with_counts(values: Counter[str]) -> list[str]:
     return [f"{one_line(value)} ({n}{TIMES})" for value, n in values.most_common()]
 
 
+def _times(runs: Sequence[Run]) -> dict[str, Any] | None:
+    """Return the training times of the methods, relative to a fast one with many data sets."""
+    if not runs:
+        return None
+    threads, times, n_others = gather_times(runs)
+    unit = min(times, key=lambda t: (-len(t.seconds), t.place, t.mean))
+    shared = [t for t in times if t.shared(unit)]
+    return {
+        "unit": unit,
+        "threads": threads,
+        "n_others": n_others,
+        "rows": sorted(((t, t.ratio(unit)) for t in shared), key=lambda row: row[1]),
+        "machines": len({machine for t in shared for machine in t.machines}),
+    }
+
+
 def _published(results: Results) -> dict[str, Any] | None:
     """Return the values of the template; None if there is nothing to compare."""
-    compared = {
-        selection: comparison
-        for selection in results.selections
-        if (comparison := _compare_published(results, selection)) is not None
-    }
-    if not compared:
-        return None
-    blocks = []
-    for selection, comparison in compared.items():
+    source = ""
+    blocks: list[dict[str, Any]] = []
+    for panel in results.panels:
+        if results.published is None or panel.metric not in METRICS:
+            continue
+        comparison = compare_with_published({panel.metric: panel.scores}, results.published)
+        source = comparison.source
         cells = [cell for cell in comparison.cells if cell.mean is not None]
-        for metric in dict.fromkeys(cell.metric for cell in cells):
-            selections: tuple[str, ...] = (selection,)
-            if metric == results.scoring and len(results.selections) > 1:
-                if selection != OWN:
-                    continue  # the same numbers
-                selections = (OWN, EACH)
-            of_metric = [cell for cell in cells if cell.metric == metric]
+        if cells:
             blocks.append(
                 {
-                    "metric": metric,
-                    "selections": selections,
-                    "greater_is_better": METRICS[metric].greater_is_better,
-                    "methods": list(dict.fromkeys(cell.method for cell in of_metric)),
-                    "datasets": list(dict.fromkeys(cell.dataset for cell in of_metric)),
-                    "cells": {(cell.dataset, cell.method): cell for cell in of_metric},
+                    "metric": panel.metric,
+                    "selections": panel.selections,
+                    "greater_is_better": panel.scores.greater_is_better,
+                    "comparison": comparison,
+                    "methods": list(dict.fromkeys(cell.method for cell in cells)),
+                    "datasets": list(dict.fromkeys(cell.dataset for cell in cells)),
+                    "cells": {(cell.dataset, cell.method): cell for cell in cells},
                 }
             )
-    source = next(iter(compared.values())).source
-    return {"source": source, "verdicts": VERDICTS, "compared": compared, "blocks": blocks}
-
-
-def _compare_published(results: Results, selection: str) -> PublishedComparison | None:
-    """Compare the results with published ones; None if there are none of the same names."""
-    if results.published is None:
-        return None
-    tables = {
-        panel.metric: panel.scores
-        for panel in results.panels
-        if panel.metric in METRICS and selection in panel.selections
-    }
-    result = compare_with_published(tables, results.published, alpha=results.alpha)
-    return result if any(cell.mean is not None for cell in result.cells) else None
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    for selection in results.selections:
+        for block in blocks:
+            for method in block["methods"] if selection in block["selections"] else ():
+                cell_counts = counts.setdefault((selection, method), Counter())
+                cell_counts.update(block["comparison"].counts(method))
+    return {"source": source, "counts": counts, "blocks": blocks} if blocks else None
 
 
 def _environments(results: Results) -> list[tuple[int, dict[str, Any]]]:
     """Return the distinct environments of the results with their counts, the most common first."""
-    environments = {repr(sorted(r.environment.items())): r.environment for r in results.runs}
-    counts = Counter(repr(sorted(r.environment.items())) for r in results.runs)
+    counts = Counter(json.dumps(run.environment, sort_keys=True) for run in results.runs)
     return [
-        (
-            n,
-            {
-                k.replace("_gib", " (GiB)").replace("_", " "): v
-                for k, v in environments[text].items()
-            },
-        )
+        (n, {k.replace("_gib", " (GiB)"): v for k, v in json.loads(text).items()})
         for text, n in counts.most_common()
     ]
 
