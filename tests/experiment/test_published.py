@@ -63,7 +63,6 @@ def test_it_is_welch_s_test_less_the_rounding():
     assert found.standard_errors == pytest.approx(test.statistic)
     for alpha, verdict in ((test.pvalue * 0.99, "reproduced"), (test.pvalue * 1.01, "worse")):
         assert cell(compare_with_published(runs(ours), alpha=alpha)).verdict == verdict
-    assert found.p == pytest.approx(test.pvalue)
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -125,10 +124,7 @@ def test_what_is_missing_and_what_is_ours_alone():
 def test_counts():
     result = compare_with_published({**runs([0.7, 0.71]), **runs([0.2, 0.21], metric="one_error")})
     assert sum(result.counts().values()) == 18
-    assert result.counts(method="imcc", metric="one_error")["better"] == 1
-    assert result.counts(dataset="yeast", method="imcc")["worse"] == 1
-    with pytest.raises(ValueError, match="where must be one of"):
-        result.counts(algorithm="imcc")
+    assert result.counts("imcc") == {"reproduced": 0, "better": 1, "worse": 1, "missing": 4}
 
 
 def test_doubtful_cells_say_so():
