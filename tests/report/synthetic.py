@@ -17,8 +17,7 @@ from imcc.experiment._methods import NAMED
 from imcc.experiment._results import Selection
 from imcc.experiment._scores import greater_is_better
 from imcc.metrics import METRICS
-from imcc.report._page import render
-from imcc.report._results import gather
+from imcc.report import write_report
 
 METHODS = ("imcc", "kernel_ridge", "extra_trees")
 FIFTEEN = (
@@ -106,9 +105,10 @@ def make_store(
     return path
 
 
-def build_page(store, title=None, **options):
+def build_page(store, **options):
     """Return the page that ``write_report`` writes."""
-    return render(gather(store, **options), title)
+    path = store.with_suffix(".html")
+    return write_report(store, path, **options).read_text("utf-8")
 
 
 def _source(dataset):

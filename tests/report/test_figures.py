@@ -12,32 +12,35 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
 from imcc.comparison import compare
+from imcc.experiment import Store
 from imcc.report import draw_critical_difference
 from imcc.report._picture import ACCENT, INK, style
-from imcc.report._results import gather
+from imcc.report._results import make_panels
 from imcc.report._spread import draw_spread
 
 KINDS = ("control", "pairs", "spread")
-_gathered = {}
+_made = {}
 
 
 @pytest.fixture
-def results(stores):
+def panel(stores):
+    """Return the scores of a store by average precision, and their comparison."""
+
     def get(name):
-        if name not in _gathered:
-            _gathered[name] = gather(stores(name))
-        return _gathered[name]
+        if name not in _made:
+            with Store(stores(name), read_only=True) as store:
+                _made[name] = make_panels(store, "imcc")[0]
+        return _made[name]
 
     return get
 
 
-def draw(results, kind):
-    scores, comparison = results.main.scores, results.main.comparison
+def draw(panel, kind):
     if kind == "control":
-        return draw_critical_difference(comparison)
+        return draw_critical_difference(panel.comparison)
     if kind == "pairs":
-        return draw_critical_difference(comparison, control=False)
-    return draw_spread(scores, scores.datasets[0], control="imcc")
+        return draw_critical_difference(panel.comparison, control=False)
+    return draw_spread(panel.scores, panel.scores.datasets[0], control="imcc")
 
 
 def boxes(picture):
@@ -71,8 +74,8 @@ def inside(whole, box):
     ("name", "kind"),
     [(name, kind) for name in ("three", "fifteen", "hostile") for kind in KINDS],
 )
-def test_no_text_covers_another_or_leaves_the_figure(results, name, kind):
-    placed, whole = boxes(draw(results(name), kind))
+def test_no_text_covers_another_or_leaves_the_figure(panel, name, kind):
+    placed, whole = boxes(draw(panel(name), kind))
     assert len(placed) >= 4
     for i, (text, box) in enumerate(placed):
         assert inside(whole, box), f"{text!r} leaves the figure"
@@ -83,8 +86,8 @@ def test_no_text_covers_another_or_leaves_the_figure(results, name, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_inline_svg(results, kind):
-    picture = draw(results("three"), kind)
+def test_inline_svg(panel, kind):
+    picture = draw(panel("three"), kind)
     svg = picture.inline("f7")
     root = ET.fromstring(svg)
     ids = re.findall(r' id="([^"]+)"', svg)
@@ -103,9 +106,9 @@ def test_inline_svg(results, kind):
     assert picture.caption.endswith(".")
 
 
-def test_hostile_names_are_text(results):
+def test_hostile_names_are_text(panel):
     for kind in ("control", "spread"):
-        svg = draw(results("hostile"), kind).inline("f1")
+        svg = draw(panel("hostile"), kind).inline("f1")
         root = ET.fromstring(svg)
         tags = {element.tag.split("}")[-1] for element in root.iter()}
         assert not tags & {"script", "img", "style"}
@@ -115,8 +118,8 @@ def test_hostile_names_are_text(results):
 
 
 @pytest.mark.parametrize("suffix", [".svg", ".pdf", ".png"])
-def test_save(results, tmp_path, suffix):
-    picture = draw(results("three"), "control")
+def test_save(panel, tmp_path, suffix):
+    picture = draw(panel("three"), "control")
     path = picture.save(tmp_path / f"cd{suffix}")
     head = path.read_bytes()[:300]
     assert {".svg": b"<?xml", ".pdf": b"%PDF", ".png": b"\x89PNG"}[suffix] in head
@@ -126,8 +129,8 @@ def test_save(results, tmp_path, suffix):
         picture.save(tmp_path / "cd.jpg")
 
 
-def test_letters_that_a_picture_lacks_are_reported(results, tmp_path):
-    picture = draw(results("hostile"), "control")
+def test_letters_that_a_picture_lacks_are_reported(panel, tmp_path):
+    picture = draw(panel("hostile"), "control")
     picture.save(tmp_path / "cd.svg")  # the viewer has them
     with pytest.warns(UserWarning, match="missing from font"):
         picture.save(tmp_path / "cd.png")
@@ -143,8 +146,8 @@ def markers(axes):
     return drawn
 
 
-def test_critical_difference_shows_the_ranks(results):
-    comparison = results("fifteen").main.comparison
+def test_critical_difference_shows_the_ranks(panel):
+    comparison = panel("fifteen").comparison
     picture = draw_critical_difference(comparison)
     drawn = sorted(markers(picture.figure.axes[0]))
     ranks = np.sort(comparison.mean_ranks)
@@ -160,15 +163,15 @@ def test_critical_difference_shows_the_ranks(results):
     assert f"CD = {control.critical_difference:.2f}" in picture.caption
 
 
-def test_pairs_have_a_bar_for_each_group(results):
-    comparison = results("fifteen").main.comparison
+def test_pairs_have_a_bar_for_each_group(panel):
+    comparison = panel("fifteen").comparison
     axes = draw_critical_difference(comparison, control=False).figure.axes[0]
     bars = [line for line in axes.lines if line.get_linewidth() == pytest.approx(3.2)]
     assert len(bars) == len(comparison.nemenyi.cliques) > 1
 
 
-def test_a_critical_difference_longer_than_the_axis(results):
-    scores = results("fifteen").main.scores
+def test_a_critical_difference_longer_than_the_axis(panel):
+    scores = panel("fifteen").scores
     few = compare(scores.select(scores.datasets[:2], ["imcc", "ecc"]), control="imcc")
     placed, whole = boxes(draw_critical_difference(few))
     assert any("longer than the axis" in text for text, _ in placed)
@@ -177,8 +180,8 @@ def test_a_critical_difference_longer_than_the_axis(results):
         draw_critical_difference(replace(few, nemenyi=None, reasons={"nemenyi": "why"}))
 
 
-def test_spread_has_every_run(results):
-    scores = results("three").main.scores
+def test_spread_has_every_run(panel):
+    scores = panel("three").scores
     name = scores.datasets[0]
     axes = draw_spread(scores, name).figure.axes[0]
     points = [line for line in axes.lines if line.get_marker() == "o"]

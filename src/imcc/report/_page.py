@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -14,13 +15,14 @@ import numpy as np
 from imcc._utils.html import render_page
 from imcc._utils.optional import require
 from imcc._utils.progress import report_progress
-from imcc.experiment import Experiment, Run, compare_with_published
+from imcc.comparison import ScoreTable
+from imcc.experiment import Experiment, Run, Store, compare_with_published
 from imcc.experiment._published import VERDICTS
 from imcc.metrics import METRICS
 from imcc.report import _words as words
 from imcc.report._cd_diagram import draw_critical_difference
 from imcc.report._picture import Picture
-from imcc.report._results import OWN, Panel, Results
+from imcc.report._results import OWN, Panel, compare_runs
 from imcc.report._spread import draw_spread
 from imcc.report._tables import paper_table
 from imcc.report._times import gather_times
@@ -39,52 +41,60 @@ _RANGE_TITLES = {
 }
 
 
-def render(results: Results, title: str | None = None) -> str:
+def render(
+    store: Store,
+    panels: Sequence[Panel],
+    *,
+    control: str | None = None,
+    title: str | None = None,
+    published: str | os.PathLike[str] | None = None,
+) -> str:
     """Return the page.
 
     Parameters
     ----------
-    results : Results
-        Result of :func:`imcc.report._results.gather`.
-    title : str, default=None
-        Title; the name of the experiment by default.
+    store : Store
+        The results.
+    panels : sequence of Panel
+        Their comparisons (:func:`imcc.report._results.make_panels`).
+    control, title, published
+        As for :func:`imcc.report.write_report`.
     """
-    own = [panel for panel in results.panels if OWN in panel.selections]
-    n_steps = len(results.panels) + len(results.experiment.datasets)
-    panels = []
-    for position, panel in enumerate(results.panels):
-        report_progress(position, n_steps)
-        panels.append(
-            {
-                "metric": panel.metric,
-                "greater_is_better": panel.scores.greater_is_better,
-                "selections": panel.selections,
-                "table": paper_table(panel),
-                "comparison": panel.comparison,
-                "figures": _critical_differences(panel, f"f{position}"),
-            }
-        )
+    experiment, runs = store.experiment, store.runs()
+    failures, missing = store.failures(), store.missing()
+    failed = {failure.key for failure in failures}
+    own = [panel for panel in panels if OWN in panel.selections]
+    n_steps = len(panels) + len(experiment.datasets)
+    figures = []
+    for number, panel in enumerate(panels):
+        report_progress(number, n_steps)
+        figures.append(_critical_differences(panel, f"f{number}"))
     return render_page(
         "imcc.report",
         "report",
         FILTERS,
-        title=one_line(title or results.experiment.name),
-        results=results,
-        finished=max((run.finished for run in results.runs), default=""),
-        n_tasks=len(results.experiment.tasks()),
-        waiting=_waiting(results),
-        about=_about(results.experiment),
+        title=one_line(title or experiment.name),
+        scoring=experiment.protocol.scoring,
+        selections=list(dict.fromkeys(s for panel in panels for s in panel.selections)),
+        finished=max((run.finished for run in runs), default=""),
+        n_tasks=len(experiment.tasks()),
+        n_missing=len(missing),
+        failures=failures,
+        waiting=[one_line(str(key)) for key in missing if key not in failed],
+        about=_about(experiment),
         verdicts=[(panel, verdict(panel)) for panel in own],
-        when_not=when_not(own[0], own[1:], results.runs) if own else None,
+        when_not=when_not(own[0], own[1:], runs) if own else None,
         panels=panels,
-        labels=_labels(results),
-        datasets=list(_datasets(results, n_steps)),
-        times=_times(results.runs),
-        published=_published(results),
+        tables=[paper_table(panel) for panel in panels],
+        figures=figures,
+        labels=_labels(store),
+        datasets=list(_datasets(experiment, runs, panels, control)),
+        times=_times(runs),
+        published=None if published is None else _published(panels, published),
         verdict_names=VERDICTS,
-        environments=_environments(results),
-        warnings=_warnings(results),
-        reproduction=reproduction(results.experiment, results.path.name),
+        environments=_environments(runs),
+        warnings=_warnings(runs),
+        reproduction=reproduction(experiment, store.path.name),
     )
 
 
@@ -109,12 +119,6 @@ def _inline(picture: Picture, prefix: str) -> dict[str, Any]:
     }
 
 
-def _waiting(results: Results) -> list[str]:
-    """Return the tasks that are neither done nor failed."""
-    failed = {failure.key for failure in results.failures}
-    return [one_line(str(key)) for key in results.missing if key not in failed]
-
-
 def _about(experiment: Experiment) -> dict[str, str]:
     """Return the properties of the experiment."""
     protocol = experiment.protocol
@@ -128,57 +132,58 @@ def _about(experiment: Experiment) -> dict[str, str]:
     }
 
 
-def _labels(results: Results) -> dict[str, Any]:
+def _labels(store: Store) -> dict[str, Any]:
     """Return who is best for rare and frequent labels, and the means and ranks of all methods."""
+    ranges = []
     cells: dict[str, dict[str, tuple[float, float, bool]]] = {}
-    for name, panel in results.labels.items():
-        assert panel.comparison is not None
-        means = panel.comparison.means.mean(axis=0)
-        for method, mean, rank in zip(
-            panel.comparison.methods, means, panel.comparison.mean_ranks, strict=True
-        ):
-            cells.setdefault(method, {})[name] = (mean, rank, mean == means.max())
+    for name, title in _RANGE_TITLES.items():
+        scores = store.scores(name)
+        methods = [m for m, n in zip(scores.methods, scores.counts.sum(axis=0), strict=True) if n]
+        panel = compare_runs(scores.select(methods=methods)) if methods else None
+        if panel is None or panel.comparison is None or len(panel.comparison.methods) < 2:
+            continue
+        comparison = panel.comparison
+        ranges.append((title, comparison, verdict(panel)))
+        means = comparison.means.mean(axis=0)
+        for row in zip(comparison.methods, means, comparison.mean_ranks, strict=True):
+            method, mean, rank = row
+            cells.setdefault(method, {})[title] = (mean, rank, mean == means.max())
     return {
-        "ranges": [
-            (_RANGE_TITLES[name], panel.comparison, verdict(panel))
-            for name, panel in results.labels.items()
-        ],
+        "ranges": ranges,
         "methods": {
-            method: [cells[method].get(name) for name in results.labels]
+            method: [cells[method].get(title) for title, _, _ in ranges]
             for method in sorted(cells, key=lambda m: min(rank for _, rank, _ in cells[m].values()))
         },
     }
 
 
-def _datasets(results: Results, n_steps: int) -> Iterator[dict[str, Any]]:
+def _datasets(
+    experiment: Experiment, runs: list[Run], panels: Sequence[Panel], control: str | None
+) -> Iterator[dict[str, Any]]:
     """Yield the figure, the facts and the methods of each data set."""
-    specs = results.experiment.datasets
-    for position, spec in enumerate(specs):
-        report_progress(n_steps - len(specs) + position, n_steps)
-        runs = [run for run in results.runs if run.key.dataset == spec.name]
-        panel = results.main
-        if panel is None or not panel.scores.select([spec.name]).counts.any():
+    n_steps = len(panels) + len(experiment.datasets)
+    for number, spec in enumerate(experiment.datasets):
+        report_progress(len(panels) + number, n_steps)
+        own = [run for run in runs if run.key.dataset == spec.name]
+        if not panels or not panels[0].scores.select([spec.name]).counts.any():
             yield {"name": spec.name, "figure": None}
             continue
-        run = runs[0]
+        scores, run = panels[0].scores.select([spec.name]), own[0]
         yield {
             "name": spec.name,
-            "figure": _inline(
-                draw_spread(panel.scores, spec.name, results.control), f"d{position}"
-            ),
+            "figure": _inline(draw_spread(scores, spec.name, control), f"d{number}"),
             "facts": {
                 "rows": f"{run.n_train + run.n_test:,}",
                 "of them for training": f"{run.n_train:,}",
                 "features": f"{run.n_features:,}",
                 "labels": f"{run.n_labels:,}",
             },
-            "methods": list(_methods(panel, spec.name, runs, results.scoring)),
+            "methods": list(_methods(scores, own, experiment.protocol.scoring)),
         }
 
 
-def _methods(panel: Panel, dataset: str, runs: list[Run], scoring: str) -> Iterator[dict[str, Any]]:
+def _methods(scores: ScoreTable, runs: list[Run], scoring: str) -> Iterator[dict[str, Any]]:
     """Yield score, time, memory and chosen settings of each method with runs on a data set."""
-    scores = panel.scores.select([dataset])
     for method, mean, std in zip(scores.methods, scores.mean()[0], scores.std()[0], strict=True):
         own = [run for run in runs if run.key.method == method]
         if own:
@@ -227,50 +232,43 @@ def _times(runs: Sequence[Run]) -> dict[str, Any] | None:
     }
 
 
-def _published(results: Results) -> dict[str, Any] | None:
+def _published(panels: Sequence[Panel], published: str | os.PathLike[str]) -> dict[str, Any] | None:
     """Return the values of the template; None if there is nothing to compare."""
     source = ""
-    blocks: list[dict[str, Any]] = []
-    for panel in results.panels:
-        if results.published is None or panel.metric not in METRICS:
+    blocks = []
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    for panel in panels:
+        if panel.metric not in METRICS:
             continue
-        comparison = compare_with_published({panel.metric: panel.scores}, results.published)
+        comparison = compare_with_published({panel.metric: panel.scores}, published)
         source = comparison.source
         cells = [cell for cell in comparison.cells if cell.mean is not None]
+        methods = list(dict.fromkeys(cell.method for cell in cells))
+        for selection in panel.selections:
+            for method in methods:
+                of_method = counts.setdefault((selection, method), Counter())
+                of_method.update(comparison.counts(method))
         if cells:
-            blocks.append(
-                {
-                    "metric": panel.metric,
-                    "selections": panel.selections,
-                    "greater_is_better": panel.scores.greater_is_better,
-                    "comparison": comparison,
-                    "methods": list(dict.fromkeys(cell.method for cell in cells)),
-                    "datasets": list(dict.fromkeys(cell.dataset for cell in cells)),
-                    "cells": {(cell.dataset, cell.method): cell for cell in cells},
-                }
-            )
-    counts: dict[tuple[str, str], Counter[str]] = {}
-    for selection in results.selections:
-        for block in blocks:
-            for method in block["methods"] if selection in block["selections"] else ():
-                cell_counts = counts.setdefault((selection, method), Counter())
-                cell_counts.update(block["comparison"].counts(method))
-    return {"source": source, "counts": counts, "blocks": blocks} if blocks else None
+            datasets = list(dict.fromkeys(cell.dataset for cell in cells))
+            by_place = {(cell.dataset, cell.method): cell for cell in cells}
+            blocks.append((panel, datasets, methods, by_place))
+    rows = [(*key, counts[key]) for key in sorted(counts, key=lambda key: key[0] != OWN)]
+    return {"source": source, "counts": rows, "blocks": blocks} if blocks else None
 
 
-def _environments(results: Results) -> list[tuple[int, dict[str, Any]]]:
+def _environments(runs: Sequence[Run]) -> list[tuple[int, dict[str, Any]]]:
     """Return the distinct environments of the results with their counts, the most common first."""
-    counts = Counter(json.dumps(run.environment, sort_keys=True) for run in results.runs)
+    counts = Counter(json.dumps(run.environment, sort_keys=True) for run in runs)
     return [
         (n, {k.replace("_gib", " (GiB)"): v for k, v in json.loads(text).items()})
         for text, n in counts.most_common()
     ]
 
 
-def _warnings(results: Results) -> dict[str, str]:
+def _warnings(runs: Sequence[Run]) -> dict[str, str]:
     """Return the distinct warnings with the methods that gave them."""
     methods: dict[str, Counter[str]] = {}
-    for run in results.runs:
+    for run in runs:
         for text in run.warnings:
             methods.setdefault(text, Counter())[run.key.method] += 1
     return {text: ", ".join(_with_counts(counts)) for text, counts in methods.items()}

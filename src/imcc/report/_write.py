@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from imcc._utils.files import save
 from imcc._utils.progress import part
 from imcc.experiment import Store
 from imcc.report._page import render
-from imcc.report._results import OWN, gather
+from imcc.report._results import OWN, find_control, make_panels
 from imcc.report._tables import WRITTEN, PaperTable, paper_table, to_latex, to_markdown
 from imcc.report._words import counted, metric_title
 
@@ -66,10 +67,17 @@ def write_report(
     target = Path(path)
     _check_target(target)
     shares = (1, 3)  # as measured for fifteen data sets
-    with part(0, shares, "comparing"):
-        results = gather(store, control=control, published=published)
-    with part(1, shares, "drawing"):
-        return save(target, render(results, title).encode("utf-8", "replace"))
+    with _opened(store) as results:
+        control = find_control(results, control)
+        with part(0, shares, "comparing"):
+            panels = make_panels(results, control)
+        with part(1, shares, "drawing"):
+            page = render(results, panels, control=control, title=title, published=published)
+    return save(target, page.encode("utf-8", "replace"))
+
+
+def _opened(store: Store | str | os.PathLike[str]) -> AbstractContextManager[Store]:
+    return nullcontext(store) if isinstance(store, Store) else Store(Path(store), read_only=True)
 
 
 def _check_target(target: Path) -> None:
@@ -100,13 +108,14 @@ def tables(store: Store | str | os.PathLike[str]) -> list[PaperTable]:
     list of PaperTable
         Their text is given by :func:`to_markdown` and :func:`to_latex`.
     """
-    results = gather(store)
+    with _opened(store) as results:
+        n_repeats, scoring = results.experiment.n_repeats, results.experiment.protocol.scoring
+        panels = make_panels(results, find_control(results, None))
     caption = (
-        f"Mean ± standard deviation over {counted(results.experiment.n_repeats, 'random split')}, "
-        f"rank in brackets, best in bold; settings chosen by {metric_title(results.scoring)}."
+        f"Mean ± standard deviation over {counted(n_repeats, 'random split')}, rank in brackets, "
+        f"best in bold; settings chosen by {metric_title(scoring)}."
     )
-    panels = [panel for panel in results.panels if OWN in panel.selections]
-    return [paper_table(panel, caption=caption) for panel in panels]
+    return [paper_table(panel, caption=caption) for panel in panels if OWN in panel.selections]
 
 
 def write_tables(
