@@ -10,7 +10,7 @@ from imcc.experiment._claims import Claims
 from imcc.experiment._results import read_csv
 from tests.report.synthetic import make_store
 
-FAILED = Failure(TaskKey("b", "imcc", 2), "ValueError: no", "Traceback", 0.5, {}, "then")
+FAILED = Failure(TaskKey("b", "imcc", 2), "ValueError: no", "Traceback", 0.5, "then")
 DEEP = "[" * 900 + "]" * 900
 
 
@@ -123,7 +123,7 @@ DESCRIBED = "UPDATE experiment SET description = json_set(description, '$.{}', 3
         ["UPDATE tasks SET content = json_remove(content, '$.selections[0].coverage')"],
         [put("selections[0].label_ap_to_1", '"x"')],
         [put("selections[0].selection", '"luck"')],
-        [put("environment", "3", "failed")],
+        [put("seconds", '"x"', "failed")],
         [put("error", "3", "failed")],
         ["UPDATE experiment SET description = ?", '{"name": ' + DEEP + "}"],
         ["UPDATE experiment SET description = '{}'"],

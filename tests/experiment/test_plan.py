@@ -62,7 +62,7 @@ def test_parameters_come_on_top_of_a_named_method():
     [
         ("imc", "imc"),
         ({"a": "no.such.module"}, "cannot import"),
-        ({"a": "imcc.NoSuchClass"}, "no 'NoSuchClass'"),
+        ({"a": "imcc.NoSuchClass"}, "NoSuchClass"),
         ({"a": 3}, "must be a known name"),
         ({"a": {"estimator": "imcc", "parms": {}}}, "parms"),
         ({"a": {"estimator": "imcc", "params": {"alfa": 1}}}, "alfa"),

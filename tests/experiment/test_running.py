@@ -180,7 +180,7 @@ def test_no_task_is_claimed_twice(store, small):
 
 def test_an_attempt_without_an_outcome_keeps_the_failure_before_it(store, small):
     key = small.tasks()[0].key
-    failure = Failure(key, "it went wrong", "", 1.0, {}, "2026-01-01T00:00:00+00:00")
+    failure = Failure(key, "it went wrong", "", 1.0, "2026-01-01T00:00:00+00:00")
     store.add(failure)
     with Claims(store) as claims:
         assert claims.claim([key]) == key

@@ -35,7 +35,7 @@ def runs(small):
 
 
 def failure_of(task, text="broken"):
-    return Failure(task.key, text, "Traceback", 1.0, {}, "2026-01-01")
+    return Failure(task.key, text, "Traceback", 1.0, "2026-01-01")
 
 
 def by_key(runs):

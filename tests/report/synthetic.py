@@ -170,6 +170,5 @@ def failure(dataset, method, repetition, error="ValueError: <b>it broke</b>"):
         error,
         "Traceback (most recent call last):\n  <module>\n" + error,
         1.5,
-        ENVIRONMENT,
         "2026-01-01T00:00:00+00:00",
     )

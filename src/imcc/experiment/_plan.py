@@ -7,7 +7,7 @@ import json
 import tomllib
 from collections.abc import Iterable, Mapping
 from copy import copy
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from imcc._utils.errors import InvalidArgumentError
-from imcc._utils.validation import check_choice, check_count, check_number
+from imcc._utils.validation import check_choice, check_count, check_share
 from imcc.experiment._describe import ALLOWED, canonical, check_allowed, packages_of
 from imcc.experiment._errors import ExperimentError, StoreError
 from imcc.experiment._methods import Method, make_methods
@@ -26,6 +26,8 @@ from imcc.metrics import METRICS
 #: The experiments that are included in the package.
 SHIPPED = ("quick",)
 _MAX_TASKS = 1_000_000
+# Entries of a file besides those of the protocol.
+_ENTRIES = ("name", "n_repeats", "datasets", "methods")
 
 
 @dataclass(frozen=True)
@@ -191,8 +193,7 @@ class Experiment:
         self.n_repeats = check_count("n_repeats", n_repeats)
         if check_count("cv", cv) < 2:
             raise ValueError(f"cv must be at least 2, got {cv}")
-        if not 0 < check_number("test_size", test_size, above=0) < 1:
-            raise ValueError(f"test_size must be between 0 and 1, got {test_size}")
+        check_share("test_size", test_size)
         if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
             raise ValueError(f"seed must be an integer, got {seed!r}")
         if not isinstance(stratified, bool):
@@ -409,10 +410,7 @@ class Experiment:
         -------
         Experiment
         """
-        known = {
-            *("name", "n_repeats", "test_size", "cv", "scoring", "stratified", "seed"),
-            *("datasets", "methods"),
-        }
+        known = {*_ENTRIES, *(entry.name for entry in fields(Protocol))}
         if unknown := set(plain) - known:
             raise ExperimentError(
                 f"{where}: unknown entries {sorted(unknown)}; known are {', '.join(sorted(known))}"

@@ -151,8 +151,6 @@ class Failure:
         The traceback; may be empty.
     seconds : float
         Time until the task failed.
-    environment : dict
-        Versions and hardware.
     finished : str
         Date and time, UTC.
     """
@@ -161,8 +159,7 @@ class Failure:
     error: str
     traceback: str
     seconds: float
-    environment: dict[str, Any] = field(default_factory=dict)
-    finished: str = ""
+    finished: str
 
 
 # Names and types of the fields of a run, except its key and its scores.

@@ -41,8 +41,6 @@ class Progress:
         Seconds for which the running tasks have been running.
     last : Run, Failure or None
         Result of the task that has just ended, if any.
-    seconds : float
-        Seconds since the start of the run.
     remaining : float or None
         Estimated remaining seconds; None if no task is done.
     """
@@ -52,7 +50,6 @@ class Progress:
     n_failed: int
     running: dict[TaskKey, float]
     last: Run | Failure | None
-    seconds: float
     remaining: float | None
 
 
@@ -310,7 +307,6 @@ class _Running:
                 n_failed=len(self.failures),
                 running=running,
                 last=last,
-                seconds=present - self.begun,
                 remaining=remaining_seconds(self.done, rest, running, self.n_workers),
             )
         )

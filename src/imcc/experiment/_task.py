@@ -114,7 +114,7 @@ def run_task(
 
 def failure(task: Task, error: str, seconds: float, trace: str = "") -> Failure:
     """Return the failure of a task."""
-    return Failure(task.key, error, trace, seconds, environment(), now())
+    return Failure(task.key, error, trace, seconds, now())
 
 
 @contextmanager
