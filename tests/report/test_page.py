@@ -131,12 +131,6 @@ def test_hostile_failures_and_environments_are_escaped(tmp_path):
     assert "Not finished: 8 of 9 tasks are done, 1 failed" in page.text.replace(" :", ":")
 
 
-def test_a_finished_experiment_has_no_notice(pages):
-    page = Page(pages("three"))
-    assert "Not finished" not in page.text
-    assert "Failures" not in [text for _, text in page.headings]
-
-
 def test_only_our_script_may_run(pages):
     import base64
     import hashlib
@@ -166,10 +160,12 @@ def test_sections_of_one_data_set_and_one_split(pages):
     assert "Time to search the parameters and fit" in text
 
 
-@pytest.mark.parametrize("methods", [("imcc",), ("extra_trees",)])
-def test_one_method(tmp_path, methods):
-    text = Page(build_page(make_store(tmp_path / "s.sqlite", methods=methods))).text
+def test_one_method(tmp_path):
+    text = Page(
+        build_page(make_store(tmp_path / "s.sqlite", methods=["ecc"], metrics=["coverage"]))
+    ).text
     assert "One method only" in text
+    assert "Not finished" not in text
 
 
 def test_an_empty_store(tmp_path):
@@ -184,6 +180,7 @@ def test_missing_cells_are_left_out_and_said(tmp_path):
     path = make_store(
         tmp_path / "s.sqlite",
         datasets=("yeast", "scene", "image"),
+        metrics=("coverage",),
         leave_out={("scene", "imcc", r) for r in range(3)},
     )
     text = Page(build_page(path)).text
@@ -195,7 +192,8 @@ def test_missing_cells_are_left_out_and_said(tmp_path):
 def test_rare_and_frequent_labels(tmp_path):
     """Where runs have the record by frequency: the best of each range, and all methods."""
     datasets = ("yeast", "scene", "image", "enron")
-    plain = make_store(tmp_path / "s.sqlite", datasets, searched=lambda _: False)
+    metrics = ("average_precision",)
+    plain = make_store(tmp_path / "s.sqlite", datasets, searched=lambda _: False, metrics=metrics)
     assert "Rare and frequent labels" not in build_page(plain)
     better = {"imcc": 0.5, "kernel_ridge": 0.4, "extra_trees": 0.3}
     with Store(plain) as store:
@@ -379,31 +377,12 @@ def test_data_from_memory_must_be_given_again(pages):
     assert "given in memory" not in pages("three")
 
 
-# The paper's experiment.
-
-
 @pytest.mark.slow
-def test_the_paper_s_experiment_is_small_and_quick(tmp_path):
-    """9 methods x 15 data sets, nine metrics, two selections."""
+def test_a_large_report_is_small_and_quick(tmp_path):
+    """Eight methods on fifteen data sets, nine metrics, two selections."""
     methods = ("imcc", "brsvm", "ecc", "mahr", "llsf", "jfsc", "lift", "kernel_ridge")
-    path = make_store(
-        tmp_path / "paper.sqlite",
-        list_datasets("paper"),
-        (*methods, "extra_trees"),
-        4,
-        searched=lambda m: m not in ("extra_trees", "mahr"),
-    )
+    path = make_store(tmp_path / "s.sqlite", list_datasets("paper"), methods, 1)
     start = time.process_time()
     written = write_report(path, tmp_path / "report.html")
-    seconds = time.process_time() - start
+    assert time.process_time() - start < 30
     assert written.stat().st_size < 2_000_000
-    assert seconds < 30
-
-
-def test_how_large_the_differences_are(pages):
-    text = pages("three")
-    assert "How large the differences from imcc are" in text
-    rows = re.findall(r"<tr><th scope=\"row\">.*?</tr>", text.split("against each", 1)[1])
-    cells = re.findall(r'<td data-v="([^"]*)">', rows[0])
-    assert len(cells) == 6
-    assert sum(float(value) for value in cells[-3:]) == pytest.approx(1, abs=0.011)
