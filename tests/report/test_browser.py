@@ -144,13 +144,13 @@ def test_switching_metric_and_selection(visit):
 
 def test_data_sets_open(visit):
     page = visit("three")
-    assert page.locator("details.dataset[open]").count() == 1
-    page.locator("details.dataset summary").nth(3).click()
-    assert page.locator("details.dataset").nth(3).locator("svg").is_visible()
+    is_open = page.locator("details.dataset[open]")
+    assert is_open.count() == 1
     page.get_by_role("button", name="Open all").click()
-    assert page.locator("details.dataset[open]").count() == 6
+    assert is_open.count() == 6
+    assert page.locator("details.dataset").nth(3).locator("svg").is_visible()
     page.get_by_role("button", name="Close all").click()
-    assert page.locator("details.dataset[open]").count() == 0
+    assert is_open.count() == 0
 
 
 @pytest.mark.parametrize("name", ["fifteen", "hostile"])
