@@ -168,11 +168,13 @@ def _tested(comparison: Comparison, first: int, *rest: int) -> tuple[Answer, tup
             differs, name = against.ranks_differ, "Bonferroni and Dunn's"
         how = f"The methods differ (Friedman's test, {p}). By {name} test of the mean ranks,"
         unlike = [names[i] for i in rest if not differs[i] and wilcoxon.significant[first, i]]
-        if n >= FEWEST and not all(differs[i] for i in rest):
+        if not all(differs[i] for i in rest):
             more = (
                 " Pair by pair (Wilcoxon's test, Holm's adjustment for all pairs) it also differs "
                 f"from {joined(unlike) or 'none of these'}."
             )
+    if 1 < n < FEWEST:
+        more = f" With fewer than {FEWEST} data sets, Wilcoxon's test cannot find a difference."
     beaten = [i for i in rest if differs[i]]
     alike = [i for i in rest if not differs[i]]
     short = f"Against {len(beaten)} of {len(rest)}" if beaten else "No"
