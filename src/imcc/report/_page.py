@@ -288,22 +288,10 @@ def reproduction(experiment: Experiment, store: str) -> dict[str, Any]:
     allowed = [word for package in experiment.packages() for word in ("--allow", package)]
     return {
         "file": file,
-        "description": json.dumps(
-            _without_defaults(experiment.to_dict()), indent=2, ensure_ascii=False
-        ),
+        "description": json.dumps(experiment.to_dict(), indent=2, ensure_ascii=False),
         "in_memory": [spec.name for spec in experiment.datasets if spec.in_memory],
         "commands": [
             shlex.join(["imcc", "experiment", "run", file, *allowed, "-o", store]),
             shlex.join(["imcc", "report", store, "-o", "report.html"]),
         ],
     }
-
-
-def _without_defaults(value: Any) -> Any:
-    """Return a description of an experiment with the parameters that were given only."""
-    if isinstance(value, dict):
-        is_method = "estimator" in value
-        return {
-            k: _without_defaults(v) for k, v in value.items() if not (is_method and k == "defaults")
-        }
-    return [_without_defaults(item) for item in value] if isinstance(value, list) else value
