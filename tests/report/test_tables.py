@@ -35,13 +35,10 @@ def test_cells_are_mean_std_and_rank():
     assert [row[0] for row in table.rows("±", {}, "{}")] == ["data set", "d0", "average rank"]
 
 
-def test_the_direction_decides_what_is_best():
-    assert paper_table(small([[[0.1], [0.2]]], greater=False)).cells[0][0].best
-    assert paper_table(small([[[0.1], [0.2]]], greater=True)).cells[0][1].best
-
-
-def test_one_repetition_has_no_deviation():
-    assert texts(paper_table(small([[[0.7], [0.6]]]))) == ["0.700 (1)", "0.600 (2)"]
+def test_one_repetition_has_no_deviation_and_the_lowest_loss_is_best():
+    table = paper_table(small([[[0.7], [0.6]]], greater=False))
+    assert texts(table) == ["0.700 (2)", "0.600 (1)"]
+    assert [cell.best for cell in table.cells[0]] == [False, True]
 
 
 def test_rows_with_gaps_are_shown_but_not_ranked():

@@ -34,12 +34,14 @@ TABLES = (
     )""",
     f"CREATE TABLE claims (runner TEXT CHECK (typeof(runner) = 'text'),{_KEY})",
 )
+_FULL = "the existing rows are safe; free some space and run the same command again"
+_CLOSED = "check that its folder exists and that you may write to it"
 # What helps, by a part of the message of SQLite.
 _ADVICE = {
-    "disk is full": "the existing rows are safe; free some space and run the same command again",
-    "disk I/O": "the existing rows are safe; free some space and run the same command again",
-    "readonly": "check that its folder exists and that you may write to it",
-    "unable to open": "check that its folder exists and that you may write to it",
+    "disk is full": _FULL,
+    "disk I/O": _FULL,
+    "readonly": _CLOSED,
+    "unable to open": _CLOSED,
     "locked": f"another process used it for {_BUSY_SECONDS} s; try again",
 }
 
