@@ -215,6 +215,8 @@ class Experiment:
         Returns
         -------
         list of Task
+            Each has a ``key`` (data set, method and repetition), and a ``fingerprint`` of method
+            and protocol.
         """
         allow = (*ALLOWED, *self.allow)
         return [

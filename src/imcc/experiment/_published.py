@@ -146,6 +146,8 @@ def compare_with_published(
     Returns
     -------
     PublishedComparison
+        ``cells``, one :class:`Cell` per published result; ``source``, where they were published;
+        ``counts()``, the number of cells per verdict; and ``to_dict()`` for JSON.
 
     Raises
     ------

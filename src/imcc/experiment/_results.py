@@ -92,7 +92,8 @@ class Run:
     n_train, n_test, n_features, n_labels : int
         Numbers of training rows, test rows, features and labels.
     selections : tuple of Selection
-        One entry per metric that chose a setting; a single one without a search.
+        One entry per metric that chose a setting; a single one without a search.  Each has
+        ``selection`` (the metric), ``setting``, ``cv_score``, ``metrics`` and ``by_frequency``.
     fit_seconds : float
         Time of the search and of fitting the setting chosen by the experiment's metric on all
         training rows.

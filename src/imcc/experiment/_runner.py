@@ -127,7 +127,10 @@ def run(
         not started, and tasks that are still running at the end are stopped; they are left to the
         next run.
     progress : callable or None, default=None
-        Function that is called with a :class:`Progress`.
+        Function that is called when a task starts or ends, and about twice per second, with an
+        object that has ``n_tasks``, ``n_done``, ``n_failed``, ``running`` (seconds by task),
+        ``last`` (the result of the task that has just ended, or None) and ``remaining`` (estimated
+        seconds, or None).
 
     Returns
     -------
