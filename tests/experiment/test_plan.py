@@ -10,12 +10,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from imcc import IMCCClassifierCV
-from imcc.datasets import Dataset, write
+from imcc.datasets import write
 from imcc.experiment import Experiment, ExperimentError, load_experiment
 from imcc.experiment._describe import build_estimator, describe_estimator
 from imcc.experiment._methods import NAMED, make_methods
 from imcc.experiment._plan import load_methods
-from imcc.experiment._sources import DatasetSpec
 from tests.experiment.conftest import ALLOW, DICE
 
 ESTIMATORS = [
@@ -46,13 +45,15 @@ def test_an_estimator_comes_back_from_its_description(estimator):
 def test_every_named_method_can_be_built(name):
     (method,) = make_methods([name])
     assert method.name == name
-    assert hasattr(method.build(), "fit")
+    estimator, grid = method.build()
+    assert hasattr(estimator, "fit")
+    assert grid is None
 
 
 def test_parameters_come_on_top_of_a_named_method():
     (method,) = make_methods({"mine": {"estimator": "llsf", "params": {"budget": 5}}})
-    assert method.build().budget == 5
-    assert method.build().halving is True
+    estimator, _ = method.build()
+    assert (estimator.budget, estimator.halving) == (5, True)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +61,7 @@ def test_parameters_come_on_top_of_a_named_method():
     [
         ("imc", "imc"),
         ({"a": "no.such.module"}, "cannot import"),
-        ({"a": "imcc.NoSuchClass"}, "no 'NoSuchClass'"),
+        ({"a": "imcc.NoSuchClass"}, "NoSuchClass"),
         ({"a": 3}, "must be a known name"),
         ({"a": {"estimator": "imcc", "parms": {}}}, "parms"),
         ({"a": {"estimator": "imcc", "params": {"alfa": 1}}}, "alfa"),
@@ -152,47 +153,36 @@ def test_a_toml_file_describes_an_experiment(tmp_path, pets):
     assert experiment.name == "mine"
     assert [d.name for d in experiment.datasets] == ["yeast", "animals"]
     assert experiment.datasets[1].load() == pets
-    assert experiment.methods[1].build().n_clusters == [8]
-    assert experiment.methods[2].grid == {"strength": [1.0, 2.0]}
+    assert experiment.methods[1].build()[0].n_clusters == [8]
+    assert experiment.methods[2].build(ALLOW)[1] == {"strength": [1.0, 2.0]}
     assert experiment.protocol.scoring == "coverage"
     assert len(experiment.tasks()) == 4 * 2 * 3
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("name", "content", "message"),
     [
-        ("n_repeats = ", "not valid TOML"),
-        ("repeats = 3", "unknown entries"),
-        ('datasets = ["yeast"]\nmethods = ["imc"]', "mine"),
-        ('datasets = ["gone.csv"]\nmethods = ["imcc"]', "no file"),
-        ("datasets = 5", "datasets"),
+        ("mine.toml", b"n_repeats = ", "not valid TOML"),
+        ("mine.toml", b"repeats = 3", "repeats"),
+        ("mine.toml", b'datasets = ["yeast"]\nmethods = ["imc"]', "imcc"),
+        ("mine.toml", b'datasets = ["gone.csv"]\nmethods = ["imcc"]', "gone.csv"),
+        ("mine.toml", b"datasets = 5", "datasets"),
+        ("mine.toml", b"\xff\xfe", "utf-8"),
+        ("mine.json", b"{", "not valid JSON"),
+        ("mine.json", b"[" * 100_000, "not valid JSON"),
+        ("mine.json", b"[1]", "object"),
     ],
 )
-def test_a_wrong_toml_file_is_named_in_the_message(tmp_path, text, message):
-    path = tmp_path / "mine.toml"
-    path.write_text(text)
+def test_a_wrong_file_is_named_in_the_message(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
     with pytest.raises(ExperimentError, match=message) as raised:
-        load_experiment(path)
-    assert "mine" in str(raised.value)
+        load_experiment(tmp_path / name)
+    assert name in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [("{", "not valid JSON"), ("[" * 100_000, "not valid JSON"), ("[1]", "must be an object")],
-)
-def test_a_wrong_json_file_is_named_in_the_message(tmp_path, text, message):
-    path = tmp_path / "mine.json"
-    path.write_text(text)
-    with pytest.raises(ExperimentError, match=f"mine.json is.*{message}"):
-        load_experiment(path)
-
-
-def test_a_missing_or_unreadable_file_is_an_error(tmp_path):
-    with pytest.raises(ExperimentError, match="one of quick"):
+def test_a_missing_file_is_an_error():
+    with pytest.raises(ExperimentError, match="quick"):
         load_experiment("papers")
-    (tmp_path / "x.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(ExperimentError, match="utf-8"):
-        load_experiment(tmp_path / "x.toml")
 
 
 def test_a_file_of_methods(tmp_path):
@@ -216,28 +206,16 @@ def test_a_file_of_methods(tmp_path):
         load_methods(tmp_path / "none.toml")
 
 
-def test_the_shipped_experiments():
-    quick = load_experiment("quick")
-    assert {d.name for d in quick.datasets} == {"yeast"}
-    assert len(quick.tasks()) == 5 * 3
-    scaled = Experiment([{"name": "birds", "standardize": True}, "yeast"], "imcc")
-    assert [d.standardize for d in scaled.datasets] == [True, False]
-    assert Experiment.from_dict(scaled.to_dict()).datasets == scaled.datasets
-
-
-def test_data_in_memory_cannot_be_loaded_elsewhere(pets):
-    experiment = Experiment(pets, {"dice": DICE}, n_repeats=1)
-    assert experiment.datasets[0].load() is not None
-    again = Experiment.from_dict(experiment.to_dict())
-    with pytest.raises(ExperimentError, match="given in memory"):
-        again.datasets[0].load()
+def test_the_experiment_of_the_package():
+    assert len(load_experiment("quick").tasks()) == 5 * 3
 
 
 def test_names_are_given_to_files_and_data(pets, pets_file):
     experiment = Experiment({"a": pets_file, "b": pets, "c": {"path": pets_file}}, {"dice": DICE})
     assert [d.name for d in experiment.datasets] == ["a", "b", "c"]
     assert all(d.load() == pets and d.load().name == d.name for d in experiment.datasets)
-    assert DatasetSpec("yeast").to_dict() == {"name": "yeast"}
+    with pytest.raises(ExperimentError, match="given in memory"):
+        Experiment.from_dict(experiment.to_dict()).datasets[1].load()
 
 
 def test_a_class_that_no_other_process_can_import_is_refused():
@@ -246,11 +224,6 @@ def test_a_class_that_no_other_process_can_import_is_refused():
 
     with pytest.raises(ExperimentError, match="put the class into a module"):
         make_methods([Local()])
-
-
-def test_the_representation_says_how_much_there_is(small):
-    assert repr(small) == "<Experiment 'small': 1 data sets x 2 methods x 3 repetitions>"
-    assert isinstance(small.datasets[0].load(), Dataset)
 
 
 def test_a_part_of_an_experiment():

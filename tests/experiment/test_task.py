@@ -1,21 +1,23 @@
+import random
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import KFold
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from imcc import IMCCClassifier, IMCCClassifierCV
 from imcc._math.logistic import fit_logistic_maps
 from imcc.baselines import LLSFCV, KernelRidgeBaseline
-from imcc.datasets import Dataset, paper_splits, read
+from imcc.datasets import Dataset, paper_splits, read, write
 from imcc.estimators import EdgeOfGridWarning, TunedThresholds, cross_fit_scores
 from imcc.experiment import Experiment, Failure, StoreError, run_task
-from imcc.experiment._scores import all_metrics
-from imcc.experiment._select import set_random_states
-from imcc.experiment._task import standardized
+from imcc.experiment._scores import all_metrics, centred_scores
 from imcc.metrics import METRICS, evaluate
 from tests.backends import backend
 from tests.experiment.conftest import ALLOW, DICE
@@ -136,14 +138,6 @@ def test_a_method_without_a_search_has_one_row(pets):
     assert {m: chosen.metrics[m] for m in METRICS} == pytest.approx(evaluate(Y_new, scores))
 
 
-@pytest.mark.parametrize("method", ["kernel_ridge", "llsf", "jfsc"])
-def test_the_other_searches_report_every_selection(pets, method):
-    params = {"budget": 6} if method != "kernel_ridge" else {"width_scales": [0.5, 1.0]}
-    run = run_task(only(pets, {"estimator": method, "params": params}), 1)
-    assert {s.selection for s in run.selections} == set(METRICS)
-    assert all(s.setting for s in run.selections)
-
-
 def test_the_chosen_kernel_ridge_is_the_one_of_its_own_search(pets):
     run = run_task(only(pets, "kernel_ridge"), 1)
     X, Y, X_new, Y_new = parts(pets)
@@ -153,11 +147,34 @@ def test_the_chosen_kernel_ridge_is_the_one_of_its_own_search(pets):
     assert {m: metrics[m] for m in METRICS} == pytest.approx(expected, rel=1e-9)
 
 
-def test_the_row_depends_on_the_task_alone(pets):
-    task = only(pets, {"estimator": "imcc", "params": GRID})
-    first, second = run_task(task, 1), run_task(task, 1)
+@pytest.mark.parametrize(
+    "method",
+    [{"estimator": "imcc", "params": GRID}, {"estimator": "imcc_test_methods.Rude", "params": {}}],
+    ids=["imcc", "global generators"],
+)
+def test_the_row_depends_on_the_task_alone(pets, method):
+    experiment = Experiment(pets, {"m": method}, n_repeats=2, cv=3, allow=ALLOW)
+    task, other = experiment.tasks()
+    random.seed(1)
+    np.random.seed(1)
+    first = run_task(task, 1)
+    after = random.random(), np.random.rand()
+    second = run_task(task, 1)
     assert first.selections == second.selections
     assert first.seed == second.seed
+    assert run_task(other, 1).selections != first.selections
+    random.seed(1)
+    np.random.seed(1)
+    assert after == (random.random(), np.random.rand())  # they go on as if nothing had been
+
+
+def test_small_tasks_get_one_thread(pets):
+    def threads(data, *arguments):
+        return run_task(only(data, DICE), *arguments).environment["threads"]
+
+    large = Dataset(np.zeros((2500, 400)), np.eye(2500, 2, dtype=int), name="large")
+    assert [threads(data, None, None, 2) for data in (pets, large)] == [1, 2]
+    assert threads(pets, 2) == 2
 
 
 def test_seeds_depend_on_base_data_set_and_repetition_only(pets):
@@ -216,13 +233,15 @@ def test_warnings_are_kept_with_the_row(pets):
     assert len(set(run.warnings)) == len(run.warnings)
 
 
-def test_seeds_go_where_there_are_none():
-    forest = RandomForestClassifier()
-    set_random_states(forest, 7)
-    assert forest.random_state == 7
-    forest.random_state = 3
-    set_random_states(forest, 7)
-    assert forest.random_state == 3
+def test_seeds_go_where_there_are_none(pets):
+    def used(random_state):
+        forest = make_pipeline(
+            StandardScaler(), RandomForestClassifier(3, random_state=random_state)
+        )
+        return run_task(only(pets, forest), 1)
+
+    free, fixed = used(None), used(7)
+    assert free.selections == used(free.seed).selections != fixed.selections
 
 
 def test_methods_that_know_of_devices_work_there(pets):
@@ -245,29 +264,18 @@ def test_methods_that_know_of_devices_work_there(pets):
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
-def test_features_are_standardized_by_the_training_rows(pets_file, kind):
-    pets = read(pets_file)
-    train, test = paper_splits(pets, 1)[0]
-    X, X_new = standardized(kind(pets.X[train]), kind(pets.X[test]))
-    mean, scale = pets.X[train].mean(axis=0), pets.X[train].std(axis=0)
-    scale[scale == 0] = 1
-    if kind is not np.asarray:
-        mean, X, X_new = 0 * mean, X.toarray(), X_new.toarray()
-    np.testing.assert_allclose(X, (pets.X[train] - mean) / scale, atol=1e-12)
-    np.testing.assert_allclose(X_new, (pets.X[test] - mean) / scale, atol=1e-12)
-
-
-def test_a_data_set_that_is_standardized_gives_what_a_pipeline_gives(pets_file):
-    entry = [{"path": pets_file, "standardize": True}]
-    run = run_task(only(entry, {"estimator": "imcc.IMCCClassifier", "params": {"n_clusters": 3}}))
-    X, Y, X_new, Y_new = parts(read(pets_file))
-    model = make_pipeline(
-        StandardScaler(), IMCCClassifier(n_clusters=3, random_state=run.seed)
-    ).fit(X, Y)
-    scores = model.decision_function(X_new)
-    assert run.selections[0].metrics == pytest.approx(
-        all_metrics(Y_new, scores, scores >= 0), rel=1e-9
-    )
+def test_a_data_set_that_is_standardized_gives_what_a_pipeline_gives(pets, tmp_path, kind):
+    data = replace(pets, X=kind(pets.X))
+    write(data, tmp_path / "pets.npz")
+    entry = [{"path": tmp_path / "pets.npz", "standardize": True}]
+    method = "sklearn.neighbors.KNeighborsClassifier"
+    run = run_task(only(entry, {"estimator": method}))
+    X, Y, X_new, Y_new = parts(read(tmp_path / "pets.npz"))
+    scaler = StandardScaler(with_mean=kind is np.asarray)
+    model = make_pipeline(scaler, KNeighborsClassifier()).fit(X, Y)
+    scores = centred_scores(model, X_new, 3)
+    expected = all_metrics(Y_new, scores, model.predict(X_new) > 0)
+    assert run.selections[0].metrics == pytest.approx(expected, rel=1e-9)
 
 
 def test_rows_with_and_without_standardizing_are_not_mixed(pets_file, tmp_path):

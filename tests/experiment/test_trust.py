@@ -8,7 +8,6 @@ import sys
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.gaussian_process.kernels import RBF
 from sklearn.multiclass import OneVsRestClassifier
 
 import imcc.report
@@ -19,7 +18,6 @@ from imcc.experiment import (
     Failure,
     Store,
     StoreError,
-    compare_with_published,
     load_experiment,
     run,
     run_task,
@@ -39,10 +37,6 @@ def descriptions(trace):
     return {
         "itself": evil,
         "nested": nested,
-        "nested twice": {
-            "estimator": "sklearn.multiclass.OneVsRestClassifier",
-            "params": {"estimator": nested},
-        },
         "in ours": {"estimator": "IMCCClassifierCV", "params": {"clusterer": evil}},
         "a default": {
             "estimator": "IMCCClassifierCV",
@@ -59,10 +53,7 @@ def descriptions(trace):
         },
         "by a colon": {"estimator": "os:system", "params": {"command": f"touch {trace}"}},
         "subprocess": {"estimator": "subprocess.Popen", "params": {"args": ["touch", str(trace)]}},
-        "a function of an allowed package": {
-            "estimator": "sklearn.utils.Bunch",
-            "params": {},
-        },
+        "no estimator": {"estimator": "sklearn.utils.Bunch", "params": {}},
     }
 
 
@@ -90,54 +81,37 @@ def hostile_store(path, method):
     return path
 
 
+REFUSED = r"not allowed|not a scikit-learn estimator"
+
+
 @pytest.mark.parametrize("way", WAYS)
-def test_looking_at_a_store_runs_nothing(tmp_path, trace, way):
-    published = tmp_path / "published.csv"
-    published.write_text("dataset,method,metric,mean,std,n\na,b,coverage,0.5,0.1,10\n")
+def test_nothing_is_called_unless_a_store_is_run_and_then_it_is_refused(tmp_path, trace, way):
     path = hostile_store(tmp_path / "x.sqlite", descriptions(trace)[way])
     with Store(path, read_only=True) as store:
-        assert len(store.runs()) == 1
+        experiment = store.experiment
+        assert len(store.runs()) == len(store.missing()) == 1
         store.scores("coverage")
-        store.missing()
         store.failures()
-        repr(store.experiment)
-        store.experiment.to_dict()
-        compare_with_published({"coverage": store.scores("coverage")}, published)
+        repr(experiment)
         store.export(tmp_path / "out.csv")
+    imcc.report.write_tables(path, tmp_path / "out.md")
     if way in ("itself", "in ours"):  # which takes a while
         imcc.report.write_report(path, tmp_path / "out.html")
-    imcc.report.write_tables(path, tmp_path / "out.md")
-    assert not trace.exists()
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_merging_runs_nothing(tmp_path, trace, way):
-    path = hostile_store(tmp_path / "x.sqlite", descriptions(trace)[way])
     with Store(path) as store:
-        for source in (store.export(tmp_path / "out.csv"), path):
+        for source in (tmp_path / "out.csv", path):
             with pytest.raises((StoreError, ExperimentError), match=r"another|not known"):
                 store.merge(source)
-        if way == "a default":  # all is said there, so nothing is built
-            Store.create(tmp_path / "other.sqlite", store.experiment).close()
-        else:
-            with pytest.raises(ExperimentError, match=r"not allowed|not a scikit-learn estimator"):
-                Store.create(tmp_path / "other.sqlite", store.experiment)
-            assert not (tmp_path / "other.sqlite").exists()
-    assert not trace.exists()
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_running_and_resuming_refuse_before_anything_is_called(tmp_path, trace, way):
-    path = hostile_store(tmp_path / "x.sqlite", descriptions(trace)[way])
-    with Store(path) as store:
-        experiment = store.experiment
-        task = experiment.tasks()[0]
-    with pytest.raises(ExperimentError, match=r"not allowed|not a scikit-learn estimator"):
+    if way == "a default":  # all is said there, so nothing is built
+        Store.create(tmp_path / "other.sqlite", experiment).close()
+    else:
+        with pytest.raises(ExperimentError, match=REFUSED):
+            Store.create(tmp_path / "other.sqlite", experiment)
+        assert not (tmp_path / "other.sqlite").exists()
+    with pytest.raises(ExperimentError, match=REFUSED):
         run(experiment, path)
     with pytest.raises(ExperimentError, match="not a scikit-learn estimator"):
         run(experiment, path, allow=["os", "subprocess"])  # even where the package is allowed
-    outcome = run_task(task)
-    assert isinstance(outcome, Failure)
+    assert isinstance(run_task(experiment.tasks()[0]), Failure)
     assert not trace.exists()
 
 
@@ -149,7 +123,7 @@ def test_a_file_runs_nothing_while_it_is_parsed(tmp_path, trace, way):
     experiment = load_experiment(path)
     experiment.tasks()
     experiment.to_dict()
-    with pytest.raises(ExperimentError, match=r"not allowed|not a scikit-learn estimator"):
+    with pytest.raises(ExperimentError, match=REFUSED):
         experiment.run(tmp_path / "x.sqlite")
     assert not trace.exists()
     assert not (tmp_path / "x.sqlite").exists()
@@ -191,31 +165,19 @@ def test_a_toml_file_that_is_run_may_name_the_packages_it_needs(tmp_path, pets_f
         load_experiment(path)
 
 
-def test_a_part_of_a_package_can_be_allowed(pets_file):
-    for allowed, path in (("sklear", "sklearn.svm.SVC"), ("os.path", "os.system")):
-        experiment = Experiment(pets_file, {"d": path}, n_repeats=1)
-        experiment.allow = (allowed,)
-        if path.startswith("os"):
-            with pytest.raises(ExperimentError, match="not allowed"):
-                experiment.resolve()
-        else:
-            experiment.resolve()  # scikit-learn is allowed anyway
+def test_a_part_of_a_package_does_not_allow_all_of_it():
+    experiment = Experiment("yeast", {"d": "os.system"}, n_repeats=1, allow=["os.path"])
+    with pytest.raises(ExperimentError, match="not allowed"):
+        experiment.resolve()
 
 
 def test_an_estimator_that_was_given_as_an_object_is_allowed(tmp_path, pets):
     from imcc_test_methods import Dice
 
     experiment = Experiment(pets, {"d": Dice()}, n_repeats=1)
-    assert run(experiment, tmp_path / "x.sqlite").n_computed == 1
+    assert run(experiment, tmp_path / "x.sqlite", isolate=False).n_computed == 1
     Experiment(pets, {"e": OneVsRestClassifier(Dice())}, n_repeats=1).resolve()
     assert "trusted" not in json.dumps(experiment.to_dict())
-
-
-def test_parts_without_fit_cannot_be_described():
-    from sklearn.gaussian_process import GaussianProcessClassifier
-
-    with pytest.raises(ExperimentError, match="kernel is of type RBF"):
-        Experiment("yeast", {"gp": GaussianProcessClassifier(RBF())})
 
 
 class Odd(ClassifierMixin, BaseEstimator):
@@ -239,7 +201,7 @@ def test_defaults_are_part_of_a_method(pets, monkeypatch):
     monkeypatch.setattr(Odd.__init__, "__defaults__", (float, float("nan"), 3.0))
     changed = Experiment(pets, {"o": Odd()}, n_repeats=1)
     assert changed.tasks()[0].fingerprint == other.tasks()[0].fingerprint
-    built = before.methods[0].build()  # the defaults of its time, not those of today
+    built, _ = before.methods[0].build()  # the defaults of its time, not those of today
     assert built.limit == float("inf")
 
 
@@ -247,7 +209,7 @@ def test_a_changed_default_does_not_mix_with_old_rows(tmp_path, pets, monkeypatc
     path = tmp_path / "x.sqlite"
     Store.create(path, Experiment(pets, {"o": Odd()}, n_repeats=1)).close()
     monkeypatch.setattr(Odd.__init__, "__defaults__", (float, float("nan"), 3.0))
-    with pytest.raises(StoreError, match=r"limit is .*inf.* there, 3.0 here"):
+    with pytest.raises(StoreError, match=r"limit = .*inf.*, not 3.0"):
         Store.create(path, Experiment(pets, {"o": Odd()}, n_repeats=1))
 
 

@@ -4,6 +4,8 @@ from imcc.datasets import list_datasets
 from imcc.metrics import METRICS
 from tests.report.synthetic import FIFTEEN, HOSTILE, make_store
 
+SOME = ("average_precision", "coverage", "hamming_loss", "macro_f1")
+
 
 @pytest.fixture(scope="session")
 def stores(tmp_path_factory):
@@ -11,20 +13,20 @@ def stores(tmp_path_factory):
     folder = tmp_path_factory.mktemp("stores")
     paper = list_datasets("paper")
     recipes = {
-        "three": {"datasets": paper},
-        "fifteen": {"datasets": paper, "methods": FIFTEEN, "n_repeats": 4},
+        "three": {"datasets": paper[:6], "metrics": SOME},
+        "fifteen": {
+            "datasets": paper,
+            "methods": FIFTEEN,
+            "n_repeats": 2,
+            "metrics": ("average_precision", "coverage"),
+        },
         "one": {"datasets": ("yeast",), "n_repeats": 1, "metrics": ("average_precision",)},
         "single": {"datasets": ("yeast",), "n_repeats": 5},
         # Hostile names, and one metric only: few figures.
-        "narrow": {
-            "datasets": HOSTILE,
-            "methods": ("imcc", *HOSTILE),
-            "metrics": ("average_precision",),
-        },
         "hostile": {
             "datasets": HOSTILE,
             "methods": ("imcc", *HOSTILE),
-            "metrics": ("average_precision", "coverage"),
+            "metrics": ("average_precision",),
             "name": HOSTILE[0],
         },
     }

@@ -1,24 +1,21 @@
 """Stores with made-up rows of plausible structure, so that reports can be tested in a second."""
 
-from dataclasses import replace
-
 import numpy as np
 
-from imcc.datasets import dataset_info, list_datasets
+from imcc.datasets import list_datasets
 from imcc.experiment import (
     ALL_METRICS,
     Experiment,
     Failure,
     Run,
-    Selection,
     Store,
     TaskKey,
 )
 from imcc.experiment._methods import NAMED
+from imcc.experiment._results import Selection
 from imcc.experiment._scores import greater_is_better
 from imcc.metrics import METRICS
-from imcc.report._page import render
-from imcc.report._results import gather
+from imcc.report import write_report
 
 METHODS = ("imcc", "kernel_ridge", "extra_trees")
 FIFTEEN = (
@@ -54,70 +51,37 @@ def make_store(
     failures=(),
     leave_out=(),
     searched=lambda method: method in ("imcc", "kernel_ridge"),
-    spread=1.0,
-    same=False,
-    environments=(ENVIRONMENT,),
     metrics=ALL_METRICS,
-    known=True,
-    test_size=0.2,
-    seed=0,
     name="made up",
 ):
     """Write a store; all of it but the (data set, method, repetition) that ``leave_out`` has.
 
-    Parameters
-    ----------
-    spread : float
-        How much the methods differ.
-    same : bool
-        Whether all methods have the same numbers.
-    metrics : sequence of str
-        Those that are defined.
-    known : bool
-        Whether data sets with known names hold the known data.
+    Only ``metrics`` are defined.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     experiment = Experiment(
-        [_source(d) for d in datasets],
+        [d if d in list_datasets() else {"name": d, "in_memory": True} for d in datasets],
         {m: m if m in NAMED else "extra_trees" for m in methods},
         n_repeats=n_repeats,
-        test_size=test_size,
         name=name,
     )
     rows = []
     for d in datasets:
-        hard = rng.uniform(0.15, 0.45)
-        speed = 10 ** rng.uniform(-1, 2)
-        sizes = {"n_features": int(rng.integers(50, 900)), "n_labels": int(rng.integers(6, 180))}
+        hard, speed = rng.uniform(0.15, 0.45), 10 ** rng.uniform(-1, 2)
         for j, m in enumerate(methods):
-            skill = 0.0 if same else spread * (0.004 * j + 0.004 * rng.normal())
-            for r in range(n_repeats):
-                if (d, m, r) in leave_out:
-                    continue
-                loss = float(np.clip(hard + skill + (0 if same else 0.01 * rng.normal()), 0, 1))
-                run = _run(
-                    *(rng, (d, m, r), loss, speed * 2.0 ** (j % 7), sizes, searched(m)),
-                    *(environments[r % len(environments)], metrics),
-                )
-                rows.append(run if known else replace(run, data_fingerprint="another"))
-    rows += list(failures)
+            level = hard + 0.004 * j + 0.004 * rng.normal()
+            for key in ((d, m, r) for r in range(n_repeats) if (d, m, r) not in leave_out):
+                loss = float(np.clip(level + 0.01 * rng.normal(), 0, 1))
+                rows.append(_run(rng, key, loss, speed * 2.0 ** (j % 7), searched(m), metrics))
     with Store.create(path, experiment) as store:
-        store.add(*rows)
+        store.add(*rows, *failures)
     return path
 
 
-def build_page(store, title=None, **options):
+def build_page(store, **options):
     """Return the page that ``write_report`` writes."""
-    return render(gather(store, **options), title)
-
-
-def _source(dataset):
-    """Named data sets are what they are; others were given in memory, under any name."""
-    return dataset if dataset in list_datasets() else {"name": dataset, "in_memory": True}
-
-
-def _fingerprint(dataset):
-    return dataset_info(dataset).fingerprint if dataset in list_datasets() else f"of {dataset}"
+    path = store.with_suffix(".html")
+    return write_report(store, path, **options).read_text("utf-8")
 
 
 def _metrics(rng, loss, defined):
@@ -128,9 +92,10 @@ def _metrics(rng, loss, defined):
     return {m: v if m in defined else float("nan") for m, v in values.items()}
 
 
-def _run(rng, key, loss, seconds, sizes, searched, environment, defined):
+def _run(rng, key, loss, seconds, searched, defined):
+    selections = [Selection("none", {}, None, _metrics(rng, loss, defined))]
     if searched:
-        selections = tuple(
+        selections = [
             Selection(
                 metric,
                 {
@@ -140,26 +105,25 @@ def _run(rng, key, loss, seconds, sizes, searched, environment, defined):
                 0.5,
                 _metrics(rng, loss, defined),
             )
-            for metric in ("average_precision", *(m for m in METRICS if m != "average_precision"))
-        )
-    else:
-        selections = (Selection("none", {}, None, _metrics(rng, loss, defined)),)
+            for metric in METRICS
+        ]
     return Run(
         key=TaskKey(*key),
         fingerprint="f",
-        data_fingerprint=_fingerprint(key[0]),
+        data_fingerprint=f"of {key[0]}",
         seed=1,
         n_train=1934,
         n_test=483,
-        **sizes,
-        selections=selections,
+        n_features=103,
+        n_labels=14,
+        selections=tuple(selections),
         fit_seconds=seconds * float(rng.uniform(0.9, 1.1)),
         search_seconds=0.0,
         predict_seconds=seconds / 50,
         cpu_seconds=seconds,
         peak_memory=10**8,
         warnings=("UserWarning: <b>bold</b>",) if key[2] == 0 else (),
-        environment=environment,
+        environment=ENVIRONMENT,
         finished="2026-01-01T00:00:00+00:00",
     )
 
@@ -170,6 +134,5 @@ def failure(dataset, method, repetition, error="ValueError: <b>it broke</b>"):
         error,
         "Traceback (most recent call last):\n  <module>\n" + error,
         1.5,
-        ENVIRONMENT,
         "2026-01-01T00:00:00+00:00",
     )

@@ -102,6 +102,7 @@ def test_losses_sort_the_lowest_first_and_gaps_last(browser, tmp_path):
     path = make_store(
         tmp_path / "gaps.sqlite",
         ("yeast", "scene", "image", "enron"),
+        metrics=("average_precision", "coverage"),
         leave_out={("scene", "imcc", r) for r in range(3)},
     )
     page = browser.new_page()
@@ -129,7 +130,7 @@ def test_switching_metric_and_selection(visit):
     assert "Hamming loss itself" in open_table(page).locator("caption").inner_text()
     assert open_table(page).inner_text() != own
     # All sections follow.
-    for section in ("differences", "time", "published"):
+    for section in ("differences", "published"):
         shown = page.locator(f"#{section} .panel:not([hidden])")
         assert shown.count() == 1
         assert "Hamming loss" in shown.locator("h3").first.inner_text()
@@ -143,24 +144,21 @@ def test_switching_metric_and_selection(visit):
 
 def test_data_sets_open(visit):
     page = visit("three")
-    assert page.locator("details.dataset[open]").count() == 1
-    page.locator("details.dataset summary").nth(3).click()
-    assert page.locator("details.dataset").nth(3).locator("svg").is_visible()
+    is_open = page.locator("details.dataset[open]")
+    assert is_open.count() == 1
     page.get_by_role("button", name="Open all").click()
-    assert page.locator("details.dataset[open]").count() == 15
+    assert is_open.count() == 6
+    assert page.locator("details.dataset").nth(3).locator("svg").is_visible()
     page.get_by_role("button", name="Close all").click()
-    assert page.locator("details.dataset[open]").count() == 0
+    assert is_open.count() == 0
 
 
-@pytest.mark.parametrize("name", ["three", "fifteen", "hostile", "one"])
-@pytest.mark.parametrize("viewport", [PHONE, DESKTOP], ids=["phone", "desktop"])
-def test_the_page_itself_never_scrolls_sideways(visit, name, viewport):
-    page = visit(name, viewport=viewport)
+@pytest.mark.parametrize("name", ["fifteen", "hostile"])
+def test_the_page_itself_never_scrolls_sideways(visit, name):
+    page = visit(name)
     page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
-    for metric in ("average_precision", "coverage"):
-        select = page.locator("#scores select[data-switch=metric]")
-        if select.locator(f"option[value={metric}]").count():
-            select.select_option(metric)
+    for viewport in (DESKTOP, PHONE):
+        page.set_viewport_size(viewport)
         wide = page.evaluate("document.documentElement.scrollWidth")
         assert wide <= viewport["width"]
 
@@ -194,8 +192,6 @@ CONTRAST = """() => {
     const own = [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
     if (!own || !e.checkVisibility() || e.closest("script")) continue;
     const text = e.closest("svg") ? getComputedStyle(e).fill : getComputedStyle(e).color;
-    // What is written on the cells of a heat map; test_surface_can_be_read sees to it.
-    if (e.closest("svg") && /^rgb\\((255, 255, 255|16, 22, 29)\\)$/.test(text)) continue;
     const a = light(rgb(text)), b = light(back(e));
     const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
     if (contrast < 4.5) bad.push(`${e.tagName} ${e.textContent.slice(0, 30)}: ${contrast}`);
@@ -208,13 +204,6 @@ CONTRAST = """() => {
 def test_everything_can_be_read_on_light_and_dark(visit, scheme):
     page = visit("three", color_scheme=scheme)
     page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
-    assert page.evaluate(CONTRAST) == []
-    dark = page.evaluate("getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
-    assert dark == (scheme == "dark")
-
-
-def test_the_button_changes_light_and_dark(visit):
-    page = visit("three", color_scheme="light")
 
     def colours():
         return page.evaluate(
@@ -222,14 +211,14 @@ def test_the_button_changes_light_and_dark(visit):
             "document.querySelector('#differences .panel:not([hidden]) svg text')).fill]"
         )
 
-    light = colours()
-    page.get_by_role("button", name="Dark").click()
-    dark = colours()
-    assert dark[0] != light[0]
-    assert dark[1] != light[1]
+    before = colours()
+    assert (before[0] != "rgb(255, 255, 255)") == (scheme == "dark")
     assert page.evaluate(CONTRAST) == []
-    page.get_by_role("button", name="Light").click()
-    assert colours() == light
+    page.get_by_role("button", name="Light" if scheme == "dark" else "Dark").click()
+    assert all(old != new for old, new in zip(before, colours(), strict=True))
+    assert page.evaluate(CONTRAST) == []
+    page.get_by_role("button", name="Dark" if scheme == "dark" else "Light").click()
+    assert colours() == before
 
 
 def test_on_paper_everything_is_there(visit):
@@ -238,7 +227,7 @@ def test_on_paper_everything_is_there(visit):
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     panels = page.locator("#scores .panel")
-    assert panels.count() == 13
+    assert panels.count() == 6
     assert all(panel.is_visible() for panel in panels.all())
     assert page.locator("details:not([open])").count() == 0
     assert not page.locator("nav").is_visible()

@@ -15,7 +15,7 @@ from imcc.cli._terminal import print_json, print_table, print_wide_table, proble
 
 if TYPE_CHECKING:  # imported where it is used, so that help does not wait for it
     from imcc.comparison import Comparison, ScoreTable
-    from imcc.experiment import PublishedComparison
+    from imcc.experiment._published import PublishedComparison
 
 
 @click.command(
@@ -138,8 +138,6 @@ def _show_comparison(scores: ScoreTable, result: Comparison) -> None:
         _show_against(result)
     for name, reason in result.left_out:
         say(f"Left out: {name}: {reason}")
-    for note in result.notes:
-        say(f"Note: {note}")
     click.echo()
 
 

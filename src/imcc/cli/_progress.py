@@ -14,7 +14,7 @@ from imcc._utils.text import printable
 from imcc.cli._terminal import print_json, say, stderr
 
 if TYPE_CHECKING:  # imported where it is used, so that help does not wait for it
-    from imcc.experiment import Progress
+    from imcc.experiment._runner import Progress
 
 
 # Share of the work after which the rest is estimated.

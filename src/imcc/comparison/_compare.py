@@ -105,8 +105,6 @@ class Comparison:
         What was left out because of missing runs, and why.
     reasons : dict of str to str
         For each of the above that is None, the reason.
-    notes : tuple of str
-        Remarks on the interpretation.
     """
 
     metric: str
@@ -129,7 +127,6 @@ class Comparison:
     against_control: AgainstControl | None
     left_out: tuple[tuple[str, str], ...]
     reasons: dict[str, str]
-    notes: tuple[str, ...]
 
     @property
     def order(self) -> tuple[int, ...]:
@@ -233,33 +230,27 @@ def compare(
     ranks = np.asarray(rankdata(-better, axis=1), dtype=np.float64)
     mean_ranks = ranks.mean(axis=0)
     n, k = values.shape
-    tests: dict[str, Any] = {
-        "friedman": None,
-        "nemenyi": None,
-        "wilcoxon": None,
-        "against_control": None,
-        "significant_wins": None,
-    }
-    reasons = {}
-    notes = []
+    tests: dict[str, Any] = dict.fromkeys(("friedman", "nemenyi", "wilcoxon", "against_control"))
+    reasons: dict[str, str] = {}
     if n < 2 or k < 2:
-        reason = f"at least two {'methods' if k < 2 else 'data sets'} are needed"
-        reasons = dict.fromkeys(list(tests)[:4], reason)
+        reasons = dict.fromkeys(
+            tests, f"at least two {'methods' if k < 2 else 'data sets'} are needed"
+        )
     else:
         tests["friedman"] = friedman(ranks, alpha)
         tests["nemenyi"] = nemenyi(mean_ranks, n, alpha)
-        tests["wilcoxon"] = _wilcoxon(values, mean_ranks, alpha)
-        notes = _notes(n, k, tests["friedman"], alpha)
+        tests["wilcoxon"] = wilcoxon = _wilcoxon(values, mean_ranks, alpha)
         if control is None:
             reasons["against_control"] = "no control given"
         else:
             tests["against_control"] = _against_control(
-                table.methods.index(control), better, mean_ranks, tests["wilcoxon"], alpha, rope
+                table.methods.index(control), better, mean_ranks, wilcoxon, alpha, rope
             )
+    significant_wins = None
     if table.counts.min() < 2:
         reasons["significant_wins"] = "a t test needs at least two repetitions per data set"
     else:
-        tests["significant_wins"] = _significant_wins(table, alpha, test_size)
+        significant_wins = _significant_wins(table, alpha, test_size)
     return Comparison(
         metric=table.metric,
         greater_is_better=table.greater_is_better,
@@ -274,10 +265,10 @@ def compare(
         mean_ranks=mean_ranks,
         n_first=(better == better.max(axis=1, keepdims=True)).sum(axis=0),
         wins=(better[:, :, np.newaxis] > better[:, np.newaxis]).sum(axis=0),
+        significant_wins=significant_wins,
         **tests,
         left_out=left_out,
         reasons=reasons,
-        notes=tuple(notes),
     )
 
 
@@ -314,7 +305,7 @@ def _against_control(
     holm_p[others] = holm(wilcoxon.p[control, others])
     ahead = better[:, [control]] - better
     sizes = [effect_size(column, level=1 - alpha) for column in ahead.T]
-    chances = probabilities(ahead, rope)
+    is_better, is_equivalent, is_worse = probabilities(ahead, rope)
     return AgainstControl(
         control=control,
         critical_difference=critical,
@@ -322,9 +313,9 @@ def _against_control(
         wilcoxon_p=holm_p,
         mean=np.array([size.mean for size in sizes]),
         mean_interval=np.array([size.mean_interval for size in sizes]),
-        better=chances[0],
-        equivalent=chances[1],
-        worse=chances[2],
+        better=is_better,
+        equivalent=is_equivalent,
+        worse=is_worse,
         rope=float(rope),
     )
 
@@ -348,18 +339,3 @@ def _significant_wins(table: ScoreTable, alpha: float, test_size: float | None) 
 @lru_cache(maxsize=128)  # SciPy takes longer for this than the rest of a comparison
 def _critical_t(alpha: float, freedom: int) -> float:
     return float(student.isf(alpha / 2, freedom))
-
-
-def _notes(n: int, k: int, test: Friedman, alpha: float) -> list[str]:
-    notes = []
-    if math.isinf(test.f):
-        notes.append(
-            "all data sets rank the methods in the same way: F_F is infinite, its p-value exact"
-        )
-    smallest = min(1.0, k * (k - 1) / 2 * 2.0 ** (1 - n))
-    if smallest >= alpha:
-        notes.append(
-            f"with {n} data sets and {k} methods, no pair can differ significantly by Wilcoxon's "
-            f"test with Holm's adjustment: the smallest possible p-value is {smallest:.3g}"
-        )
-    return notes

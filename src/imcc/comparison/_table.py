@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from imcc._utils.errors import ImccError, Message, given
+from imcc._utils.errors import ImccError, given
 from imcc.metrics import METRICS
 
 #: With fewer data sets, Wilcoxon's test cannot be significant at the level 0.05.
@@ -98,18 +99,15 @@ class ScoreTable:
                     f"{', '.join(METRICS)}"
                 )
             greater_is_better = METRICS[metric].greater_is_better
-        runs = list(records)
+        runs = [tuple(run) for run in records]
         rows = {name: i for i, name in enumerate(dict.fromkeys(run[0] for run in runs))}
         columns = {name: i for i, name in enumerate(dict.fromkeys(run[1] for run in runs))}
         layers = {r: i for i, r in enumerate(sorted({run[2] for run in runs}))}
         values = np.full((len(rows), len(columns), len(layers)), np.nan)
-        seen: set[tuple[str, str, Hashable]] = set()
+        twice = [run for run, n in Counter(run[:3] for run in runs).items() if n > 1]
+        if twice:
+            raise ValueError(f"records has two runs of data set, method, repetition = {twice[0]}")
         for dataset, method, repetition, value in runs:
-            if (dataset, method, repetition) in seen:
-                raise ValueError(
-                    f"records has two runs of {method!r} on {dataset!r}, repetition {repetition}"
-                )
-            seen.add((dataset, method, repetition))
             if value is not None:
                 values[rows[dataset], columns[method], layers[repetition]] = value
         return cls(metric, bool(greater_is_better), tuple(rows), tuple(columns), values)
@@ -203,32 +201,7 @@ class ScoreTable:
 
 
 class MissingRunsError(ImccError, ValueError):
-    """Runs are missing, and ``missing`` is "raise".
-
-    Attributes
-    ----------
-    cells : list of (dataset, method, n_runs, n_expected)
-        The cells with missing runs.
-    metric : str
-        Name of the metric.
-    """
-
-    def __init__(self, cells: list[tuple[str, str, int, int]], metric: str) -> None:
-        super().__init__(cells, metric)  # the arguments that pickle passes
-        self.cells = cells
-        self.metric = metric
-
-    @property
-    def message(self) -> Message:
-        """The missing runs, and what to do about them."""
-        lines = [f"  {method} on {dataset}: {n} of {of}" for dataset, method, n, of in self.cells]
-        text = "\n".join([f"{self.metric}: runs are missing in {len(lines)} cells:", *lines])
-        return (
-            text + "\nadd these runs, or leave out what is missing with " + given("missing", "drop")
-        )
-
-    def __str__(self) -> str:
-        return str(self.message)
+    """Runs are missing, and ``missing`` is "raise"; the message lists the cells."""
 
 
 def check_complete(table: ScoreTable) -> None:
@@ -240,11 +213,15 @@ def check_complete(table: ScoreTable) -> None:
     expected = (~np.isnan(table.values)).any(axis=1).sum(axis=1)
     counts = table.counts
     cells = [
-        (table.datasets[i], table.methods[j], int(counts[i, j]), int(expected[i]))
+        f"  {table.methods[j]} on {table.datasets[i]}: {counts[i, j]} of {expected[i]}"
         for i, j in np.argwhere((counts < expected[:, np.newaxis]) | (counts == 0))
     ]
     if cells:
-        raise MissingRunsError(cells, table.metric)
+        raise MissingRunsError(
+            "\n".join([f"{table.metric}: runs are missing in {len(cells)} cells:", *cells])
+            + "\nadd these runs, or leave out what is missing with "
+            + given("missing", "drop")
+        )
 
 
 def drop_missing(

@@ -5,10 +5,10 @@ An :class:`Experiment` describes the tasks, :func:`run` computes those that are 
 """
 
 from imcc.experiment._errors import ExperimentError, StoreError
-from imcc.experiment._plan import Experiment, Task, load_experiment
-from imcc.experiment._published import Cell, PublishedComparison, compare_with_published
-from imcc.experiment._results import Failure, Run, Selection, TaskKey
-from imcc.experiment._runner import Progress, Summary, remaining_seconds, run
+from imcc.experiment._plan import Experiment, load_experiment
+from imcc.experiment._published import Cell, compare_with_published
+from imcc.experiment._results import Failure, Run, TaskKey
+from imcc.experiment._runner import Summary, remaining_seconds, run
 from imcc.experiment._scores import ALL_METRICS, LABEL_RANGES
 from imcc.experiment._store import EACH, Store
 from imcc.experiment._task import run_task
@@ -21,14 +21,10 @@ __all__ = [
     "Experiment",
     "ExperimentError",
     "Failure",
-    "Progress",
-    "PublishedComparison",
     "Run",
-    "Selection",
     "Store",
     "StoreError",
     "Summary",
-    "Task",
     "TaskKey",
     "compare_with_published",
     "load_experiment",

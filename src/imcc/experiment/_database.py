@@ -1,4 +1,4 @@
-"""The SQLite file of a store: tables, opening, transactions and errors.
+"""The SQLite file of a store: tables, opening and errors.
 
 The file has no write-ahead log, so that a copy of it is complete, and every change is a transaction
 that starts with the lock for writing, so that runners wait for each other.
@@ -6,46 +6,56 @@ that starts with the lock for writing, so that runners wait for each other.
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from imcc.experiment._errors import StoreError
 
-FORMAT = 3  # version of the tables below, stored in the file as user_version
+FORMAT = 4  # version of the tables below, stored in the file as user_version
 APPLICATION = int.from_bytes(b"IMCC", "big")
 _BUSY_SECONDS = 60
+_KEY = """
+        dataset TEXT CHECK (typeof(dataset) = 'text'),
+        method TEXT CHECK (typeof(method) = 'text'),
+        repetition INTEGER CHECK (typeof(repetition) = 'integer' AND repetition >= 0),
+        at REAL CHECK (typeof(at) = 'real'),
+        PRIMARY KEY (dataset, method, repetition)"""
 # SQLite stores values of any type in any column.  The constraints make it refuse them, also in a
 # file that someone else wrote: PRAGMA quick_check looks at them.
 TABLES = (
     "CREATE TABLE experiment (description TEXT CHECK (typeof(description) = 'text'))",
-    """CREATE TABLE tasks (
-        dataset TEXT CHECK (typeof(dataset) = 'text'),
-        method TEXT CHECK (typeof(method) = 'text'),
-        repetition INTEGER CHECK (typeof(repetition) = 'integer' AND repetition >= 0),
-        state TEXT NOT NULL CHECK (state IN ('running', 'failed', 'done')),
-        content TEXT CHECK (typeof(content) = 'text'),
-        at REAL CHECK (typeof(at) = 'real'),
-        PRIMARY KEY (dataset, method, repetition)
+    f"""CREATE TABLE tasks (
+        state TEXT NOT NULL CHECK (state IN ('failed', 'done')),
+        content TEXT CHECK (typeof(content) = 'text'),{_KEY}
     )""",
+    f"CREATE TABLE claims (runner TEXT CHECK (typeof(runner) = 'text'),{_KEY})",
 )
+_FULL = "the existing rows are safe; free some space and run the same command again"
+_CLOSED = "check that its folder exists and that you may write to it"
+# What helps, by a part of the message of SQLite.
+_ADVICE = {
+    "disk is full": _FULL,
+    "disk I/O": _FULL,
+    "readonly": _CLOSED,
+    "unable to open": _CLOSED,
+    "locked": f"another process used it for {_BUSY_SECONDS} s; try again",
+}
 
 
 def connect(path: Path, *, create: bool = False, read_only: bool = False) -> sqlite3.Connection:
     """Open a file, which need not be a store (see :func:`check`)."""
     if path.is_dir():
         raise StoreError(f"{path} is a folder, not a results store")
-    # A killed writer leaves a journal, and the next connection that may write undoes its half
-    # transaction: also one that only reads, where it can.
-    writable = not read_only or (os.access(path.parent, os.W_OK) and os.access(path, os.W_OK))
-    mode = "rwc" if create else "rw" if writable else "ro"
-    with errors_in_words(path):
+    # Also a reader opens the file for writing, where it can: a killed writer leaves a journal, and
+    # the next connection undoes its half transaction.
+    uri = f"{path.resolve().as_uri()}?mode={'rwc' if create else 'rw'}"
+    with store_errors(path):
         connection = sqlite3.connect(
-            f"{path.resolve().as_uri()}?mode={mode}",
+            uri,
             uri=True,
             timeout=_BUSY_SECONDS,
             isolation_level=None,  # transactions are started explicitly
@@ -56,16 +66,11 @@ def connect(path: Path, *, create: bool = False, read_only: bool = False) -> sql
 
 
 @contextmanager
-def transaction(connection: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
+def writing(connection: sqlite3.Connection, path: Path) -> Iterator[sqlite3.Connection]:
     """Run a transaction: all changes are stored, or none."""
-    connection.execute(begin)
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        with suppress(sqlite3.Error):  # with a full disk, it is already rolled back
-            connection.execute("ROLLBACK")
-        raise
+    with store_errors(path), connection:
+        connection.execute("BEGIN IMMEDIATE")
+        yield connection
 
 
 def check(connection: sqlite3.Connection, path: Path) -> None:
@@ -81,9 +86,9 @@ def check(connection: sqlite3.Connection, path: Path) -> None:
     # Anything else, such as a view or a trigger, computes something when rows are read.
     if layout(connection) != _expected_layout():
         raise StoreError(_damaged(path, "it has other tables"))
-    found = connection.execute("PRAGMA quick_check").fetchone()[0]
-    if found != "ok":
-        raise StoreError(_damaged(path, found))
+    result = connection.execute("PRAGMA quick_check").fetchone()[0]
+    if result != "ok":
+        raise StoreError(_damaged(path, result))
 
 
 def layout(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
@@ -104,10 +109,10 @@ def _expected_layout() -> list[tuple[Any, ...]]:
 def identity(path: Path) -> tuple[int, int] | None:
     """Return an identifier that changes when a file is replaced; None if there is no file."""
     try:
-        found = path.stat()
+        status = path.stat()
     except FileNotFoundError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _damaged(path: Path, reason: str) -> str:
@@ -118,40 +123,20 @@ def _damaged(path: Path, reason: str) -> str:
 
 
 @contextmanager
-def damage_in_words(path: Path) -> Iterator[None]:
-    """Convert errors in what a store contains to StoreError."""
+def store_errors(path: Path) -> Iterator[None]:
+    """Convert errors of SQLite, and those due to what a store contains, to StoreError."""
     try:
         yield
     except StoreError:
         raise
+    except sqlite3.Error as error:
+        text = str(error)
+        if "not a database" in text or "malformed" in text:
+            raise StoreError(_damaged(path, text)) from error
+        advice = next((advice for part, advice in _ADVICE.items() if part in text), None)
+        message = f"{path} cannot be used ({text})"
+        raise StoreError(message if advice is None else f"{message}: {advice}") from error
     except (
         ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError
     ) as error:  # fmt: skip
         raise StoreError(_damaged(path, f"{type(error).__name__}: {error}")) from error
-
-
-@contextmanager
-def errors_in_words(path: Path) -> Iterator[None]:
-    """Convert SQLite errors to StoreError with an explanation."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        text = str(error)
-        message = f"{path}: {text}"
-        if "disk is full" in text or "disk I/O" in text:
-            message = (
-                f"{path} could not be written ({text}). The existing rows are safe; free some "
-                "space and run the same command again"
-            )
-        elif "readonly" in text or "unable to open" in text:
-            message = (
-                f"{path} cannot be written ({text}): check that its folder exists and that you may "
-                "write to it"
-            )
-        elif "not a database" in text or "malformed" in text:
-            message = _damaged(path, text)
-        elif "locked" in text or "busy" in text:
-            message = (
-                f"{path} was locked by another process for {_BUSY_SECONDS} s ({text}); try again"
-            )
-        raise StoreError(message) from error

@@ -177,21 +177,16 @@ def build_estimator(
         built = kind(**values)
     except TypeError as error:
         raise ExperimentError(f"{where}: {error}") from error
-    if "defaults" in description:
-        _warn_of_new_parameters(built, description, where)
-    return built
-
-
-def _warn_of_new_parameters(built: Any, description: Mapping[str, Any], where: str) -> None:
-    known = {*description.get("params", {}), *description["defaults"]}
+    known = {*description.get("params", {}), *description.get("defaults", {})}
     new = {name: v for name, v in built.get_params(deep=False).items() if name not in known}
-    if new:
+    if new and "defaults" in description:
         listed = ", ".join(f"{name}={value!r}" for name, value in new.items())
         warnings.warn(
             f"{where}: {type(built).__name__} has parameters that it did not have when the "
             f"experiment was created ({listed}): rows computed now may differ from earlier ones",
             stacklevel=2,
         )
+    return built
 
 
 def find_class(path: Any, where: str, allow: Iterable[str] = ALLOWED) -> type:
@@ -219,10 +214,8 @@ def find_class(path: Any, where: str, allow: Iterable[str] = ALLOWED) -> type:
         )
     try:
         found = getattr(importlib.import_module(module), name)
-    except ImportError as error:
+    except (AttributeError, ImportError) as error:
         raise ExperimentError(f"{where}: cannot import {path!r}: {error}") from error
-    except AttributeError as error:
-        raise ExperimentError(f"{where}: the module {module!r} has no {name!r}") from error
     if not isinstance(found, type) or not all(
         callable(getattr(found, needed, None)) for needed in ("fit", "get_params")
     ):

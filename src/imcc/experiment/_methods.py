@@ -14,7 +14,6 @@ from imcc._utils.validation import check_choice
 from imcc.experiment._describe import (
     ALLOWED,
     build_estimator,
-    canonical,
     describe_estimator,
     from_data,
     packages_of,
@@ -91,10 +90,9 @@ class Method:
     name : str
         Name of the method in tables.
     description : dict
-        ``{"estimator": name or import path, "params": {...}}`` and, if the method is resolved,
-        ``"defaults"`` with the values of all other parameters.
-    grid : dict of str to list, or None
-        Parameters to search; None for methods without a search, or with their own.
+        ``{"estimator": name or import path, "params": {...}}``, with a ``"grid"`` of parameters to
+        search, if there is one, and if the method is resolved, ``"defaults"`` with the values of
+        all other parameters.
     trusted : tuple of str
         Packages of an estimator that was given as an object, which are thus already imported.  Not
         part of the method, and never stored.
@@ -102,29 +100,32 @@ class Method:
 
     name: str
     description: dict[str, Any]
-    grid: dict[str, list[Any]] | None = field(default=None)
     trusted: tuple[str, ...] = field(default=(), compare=False)
 
-    def build(self, allow: Iterable[str] = ALLOWED) -> Any:
-        """Return the unfitted estimator.
+    def build(self, allow: Iterable[str] = ALLOWED) -> tuple[Any, dict[str, list[Any]] | None]:
+        """Return the unfitted estimator and the grid to search, or None.
 
         Parameters
         ----------
         allow : iterable of str, default=("imcc", "sklearn")
             Packages from which classes may be imported.
         """
-        allow = (*allow, *self.trusted)
-        return build_estimator(self.description, f"method {self.name!r}", allow)
-
-    def build_grid(self, allow: Iterable[str] = ALLOWED) -> dict[str, list[Any]] | None:
-        """Return the grid with decoded values, or None; ``allow`` as for :meth:`build`."""
-        if self.grid is None:
-            return None
-        where = f"method {self.name!r}"
-        allow = (*allow, *self.trusted)
-        return {
+        allow, where = (*allow, *self.trusted), f"method {self.name!r}"
+        rest = dict(self.description)
+        grid = rest.pop("grid", None)
+        estimator = build_estimator(rest, where, allow)
+        if grid is None:
+            return estimator, None
+        known = estimator.get_params(deep=True)
+        for name in grid:
+            if name not in known:
+                raise ExperimentError(
+                    f"{where}: grid has {name!r}, which is not a parameter of "
+                    f"{type(estimator).__name__}; it has {', '.join(sorted(known))}"
+                )
+        return estimator, {
             name: [from_data(value, f"{where}.{name}", allow) for value in values]
-            for name, values in self.grid.items()
+            for name, values in grid.items()
         }
 
     def resolve(self, allow: Iterable[str] = ALLOWED) -> Method:
@@ -142,17 +143,13 @@ class Method:
         -------
         Method
         """
-        allow = tuple(allow)
-        where = f"method {self.name!r}"
-        estimator, grid = self.build(allow), self.build_grid(allow)
-        _check_usable(estimator, grid, where)
+        estimator, grid = self.build(allow)
         if self.is_resolved:
             return self
-        return replace(
-            self,
-            description=describe_estimator(estimator),
-            grid=None if grid is None else _check_grid(grid, where),
-        )
+        description = describe_estimator(estimator)
+        if grid is not None:
+            description["grid"] = _check_grid(grid, f"method {self.name!r}")
+        return replace(self, description=description)
 
     @property
     def is_resolved(self) -> bool:
@@ -162,27 +159,7 @@ class Method:
     @property
     def is_ours(self) -> bool:
         """Whether it only uses classes of imcc, nested ones included."""
-        return not packages_of([self.description, self.grid])
-
-    def canonical(self) -> dict[str, Any]:
-        """Return a canonical form for comparisons."""
-        return canonical(self.to_dict())
-
-    def difference(self, other: Method) -> str:
-        """Return the first difference to another method in words; "" if they are the same."""
-        ours, theirs = self.canonical(), other.canonical()
-        for name in sorted({*ours["params"], *theirs["params"]}):
-            values = [method["params"].get(name) for method in (ours, theirs)]
-            if values[0] != values[1]:
-                return f"{name} is {values[0]!r} there, {values[1]!r} here"
-        return "" if ours == theirs else f"it is {ours} there, {theirs} here"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a dict that can be written as JSON."""
-        plain: dict[str, Any] = dict(self.description)
-        if self.grid is not None:
-            plain["grid"] = self.grid
-        return plain
+        return not packages_of(self.description)
 
 
 def make_methods(given: Any) -> list[Method]:
@@ -204,7 +181,8 @@ def make_methods(given: Any) -> list[Method]:
     >>> from sklearn.neighbors import KNeighborsClassifier
     >>> [m.name for m in make_methods(["imcc", KNeighborsClassifier()])]
     ['imcc', 'KNeighborsClassifier']
-    >>> make_methods({"knn": (KNeighborsClassifier(), {"n_neighbors": [5, 10]})})[0].grid
+    >>> knn = make_methods({"knn": (KNeighborsClassifier(), {"n_neighbors": [5, 10]})})[0]
+    >>> knn.description["grid"]
     {'n_neighbors': [5, 10]}
     """
     if isinstance(given, (str, BaseEstimator)):
@@ -240,7 +218,6 @@ def _make(name: str, given: Any) -> Method:
     if isinstance(given, Method):
         return replace(given, name=name)
     grid: Any = None
-    trusted: tuple[str, ...] = ()
     if isinstance(given, tuple):
         if len(given) != 2:
             raise ExperimentError(f"{where}: a pair is (estimator, grid), got {len(given)} parts")
@@ -254,16 +231,15 @@ def _make(name: str, given: Any) -> Method:
         described = _described({"estimator": given}, where)
     elif hasattr(given, "get_params") and not isinstance(given, type):
         described = describe_estimator(given)
-        trusted = packages_of(described)
     else:
         raise ExperimentError(
             f"{where} must be a known name ({', '.join(NAMED)}), an import path or an estimator, "
             f"got {given!r}"
         )
-    checked = _check_grid(grid, where)
-    if trusted:
-        trusted += packages_of(checked)
-    return Method(name, described, checked, trusted)
+    if grid is not None:
+        described["grid"] = _check_grid(grid, where)
+    is_object = not isinstance(given, (Mapping, str))
+    return Method(name, described, packages_of(described) if is_object else ())
 
 
 def _described(given: dict[str, Any], where: str) -> dict[str, Any]:
@@ -285,9 +261,7 @@ def _described(given: dict[str, Any], where: str) -> dict[str, Any]:
     return {**given, "estimator": estimator, "params": dict(params)}
 
 
-def _check_grid(grid: Any, where: str) -> dict[str, list[Any]] | None:
-    if grid is None:
-        return None
+def _check_grid(grid: Any, where: str) -> dict[str, list[Any]]:
     if not isinstance(grid, Mapping) or not grid:
         raise ExperimentError(f"{where}: grid must map parameters to lists of values")
     checked = {}
@@ -305,14 +279,3 @@ def _as_data(value: Any, where: str) -> Any:
     if isinstance(value, list):
         return [_as_data(item, where) for item in value]
     return to_data(value, where)
-
-
-def _check_usable(estimator: Any, grid: Mapping[str, Any] | None, where: str) -> None:
-    """Check that the parameters of a grid exist, before anything is computed."""
-    known = estimator.get_params(deep=True)
-    for name in grid or {}:
-        if name not in known:
-            raise ExperimentError(
-                f"{where}: grid has {name!r}, which is not a parameter of "
-                f"{type(estimator).__name__}; it has {', '.join(sorted(known))}"
-            )

@@ -7,7 +7,7 @@ import json
 import tomllib
 from collections.abc import Iterable, Mapping
 from copy import copy
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from imcc._utils.errors import InvalidArgumentError
-from imcc._utils.validation import check_choice, check_count, check_number
-from imcc.experiment._describe import ALLOWED, check_allowed, packages_of
+from imcc._utils.validation import check_choice, check_count, check_share
+from imcc.experiment._describe import ALLOWED, canonical, check_allowed, packages_of
 from imcc.experiment._errors import ExperimentError, StoreError
 from imcc.experiment._methods import Method, make_methods
 from imcc.experiment._results import TaskKey
@@ -26,6 +26,8 @@ from imcc.metrics import METRICS
 #: The experiments that are included in the package.
 SHIPPED = ("quick",)
 _MAX_TASKS = 1_000_000
+# Entries of a file besides those of the protocol.
+_ENTRIES = ("name", "n_repeats", "datasets", "methods")
 
 
 @dataclass(frozen=True)
@@ -99,11 +101,12 @@ class Task:
             )
         described: dict[str, Any] = {
             "protocol": asdict(self.protocol),
-            "method": self.method.canonical(),
+            "method": canonical(self.method.description),
         }
         if self.dataset.standardize:
             described["standardize"] = True
-        return _hash(described)
+        text = json.dumps(described, sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def __str__(self) -> str:
         return str(self.key)
@@ -190,8 +193,7 @@ class Experiment:
         self.n_repeats = check_count("n_repeats", n_repeats)
         if check_count("cv", cv) < 2:
             raise ValueError(f"cv must be at least 2, got {cv}")
-        if not 0 < check_number("test_size", test_size, above=0) < 1:
-            raise ValueError(f"test_size must be between 0 and 1, got {test_size}")
+        check_share("test_size", test_size)
         if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
             raise ValueError(f"seed must be an integer, got {seed!r}")
         if not isinstance(stratified, bool):
@@ -213,6 +215,8 @@ class Experiment:
         Returns
         -------
         list of Task
+            Each has a ``key`` (data set, method and repetition), and a ``fingerprint`` of method
+            and protocol.
         """
         allow = (*ALLOWED, *self.allow)
         return [
@@ -252,9 +256,8 @@ class Experiment:
 
     def packages(self) -> list[str]:
         """Return the packages that the methods use, except imcc and sklearn."""
-        named = (packages_of(method.to_dict()) for method in self.methods)
-        found = dict.fromkeys(package for packages in named for package in packages)
-        return [package for package in found if package not in ALLOWED]
+        named = packages_of([method.description for method in self.methods])
+        return [package for package in dict.fromkeys(named) if package not in ALLOWED]
 
     def subset(
         self,
@@ -341,36 +344,26 @@ class Experiment:
         -------
         Experiment
         """
-        protocols = asdict(self.protocol), asdict(other.protocol)
-        for name in protocols[0]:
-            ours, theirs = (protocol[name] for protocol in protocols)
-            if ours != theirs:
+        ours, theirs = self._identities(), other._identities()
+        for what in ours:
+            if theirs.get(what, ours[what]) != ours[what]:
                 raise StoreError(
-                    f"{where} has an experiment with {name} = {ours!r}, not {theirs!r}: their rows "
-                    "cannot be compared; use another store"
-                )
-        datasets = {dataset.name: dataset for dataset in self.datasets}
-        for dataset in other.datasets:
-            scaled = datasets.get(dataset.name, dataset).standardize
-            if scaled != dataset.standardize:
-                raise StoreError(
-                    f"{where} has rows of the data set {dataset.name!r} with standardize = "
-                    f"{scaled}: they cannot be compared with others; use another name or another "
-                    "store"
-                )
-            datasets[dataset.name] = dataset
-        methods = {method.name: method for method in self.methods}
-        for method in other.methods:
-            known = methods.setdefault(method.name, method)
-            if difference := known.difference(method):
-                raise StoreError(
-                    f"{where} has another method named {method.name!r}: {difference}. Use another "
-                    "name or another store"
+                    f"{where} has {what} with {_first_difference(ours[what], theirs[what])}: their "
+                    "rows cannot be compared; use another name or another store"
                 )
         both = copy(self)
         both.n_repeats = max(self.n_repeats, other.n_repeats)
-        both.datasets, both.methods = list(datasets.values()), list(methods.values())
+        both.datasets = list({d.name: d for d in (*self.datasets, *other.datasets)}.values())
+        both.methods = list({m.name: m for m in (*self.methods, *other.methods)}.values())
         return both
+
+    def _identities(self) -> dict[str, dict[str, Any]]:
+        """Return what must be the same in experiments that share a store."""
+        return {
+            "an experiment": asdict(self.protocol),
+            **{f"the data set {d.name!r}": {"standardize": d.standardize} for d in self.datasets},
+            **{f"the method {m.name!r}": canonical(m.description) for m in self.methods},
+        }
 
     def _check_size(self) -> None:
         n_tasks = self.n_repeats * len(self.datasets) * len(self.methods)
@@ -391,7 +384,7 @@ class Experiment:
             "n_repeats": self.n_repeats,
             **asdict(self.protocol),
             "datasets": [dataset.to_dict() for dataset in self.datasets],
-            "methods": {method.name: method.to_dict() for method in self.methods},
+            "methods": {method.name: {**method.description} for method in self.methods},
         }
 
     @classmethod
@@ -419,10 +412,7 @@ class Experiment:
         -------
         Experiment
         """
-        known = {
-            *("name", "n_repeats", "test_size", "cv", "scoring", "stratified", "seed"),
-            *("datasets", "methods"),
-        }
+        known = {*_ENTRIES, *(entry.name for entry in fields(Protocol))}
         if unknown := set(plain) - known:
             raise ExperimentError(
                 f"{where}: unknown entries {sorted(unknown)}; known are {', '.join(sorted(known))}"
@@ -456,9 +446,12 @@ def _chosen(argument: str, names: Iterable[str], known: list[Any]) -> list[Any]:
     return [by_name[name] for name in dict.fromkeys(names)]
 
 
-def _hash(plain: Any) -> str:
-    text = json.dumps(plain, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+def _first_difference(ours: dict[str, Any], theirs: dict[str, Any]) -> str:
+    """Return in words where two descriptions differ."""
+    flat = [{**plain, **plain.get("params", {}), "params": None} for plain in (ours, theirs)]
+    names = (name for name in flat[0] | flat[1] if flat[0].get(name) != flat[1].get(name))
+    name = next(names)
+    return f"{name} = {flat[0].get(name)!r}, not {flat[1].get(name)!r}"
 
 
 def load_experiment(source: str | Path) -> Experiment:

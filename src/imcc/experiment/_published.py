@@ -5,11 +5,10 @@ from __future__ import annotations
 import csv
 import math
 import os
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from scipy.stats import t as student
 
@@ -25,17 +24,6 @@ VERDICTS = ("reproduced", "better", "worse", "missing")
 _COLUMNS = ("dataset", "method", "metric", "mean", "std", "n")
 
 
-class _Published(NamedTuple):
-    dataset: str
-    method: str
-    metric: str
-    mean: float
-    std: float
-    n: int
-    rounding: float
-    doubtful: str | None
-
-
 @dataclass(frozen=True)
 class Cell:
     """New and published result of one method on one data set by one metric.
@@ -49,8 +37,10 @@ class Cell:
     mean, std : float or None
         Mean and standard deviation of the new runs; None without runs (``std``: with fewer than
         two).
+    published_n : int
+        Number of published runs.
     published_mean, published_std : float
-        Published mean and standard deviation.
+        Their mean and standard deviation.
     rounding : float
         Maximum rounding error of the published mean: half a unit of its last decimal.
     difference : float or None
@@ -58,9 +48,6 @@ class Cell:
     standard_errors : float or None
         The part of the difference that rounding cannot explain, in standard errors, with the sign
         of the difference.
-    p : float or None
-        Two-sided p of Welch's test of the part that rounding cannot explain, not adjusted for the
-        number of cells (:func:`imcc.comparison.holm` does that).
     verdict : {"reproduced", "better", "worse", "missing"}
         Whether the new result is not significantly different, significantly better or worse, or
         missing.
@@ -71,17 +58,17 @@ class Cell:
     metric: str
     dataset: str
     method: str
-    n: int
-    mean: float | None
-    std: float | None
+    published_n: int
     published_mean: float
     published_std: float
     rounding: float
-    difference: float | None
-    standard_errors: float | None
-    p: float | None
-    verdict: str
     doubtful: str | None
+    n: int = 0
+    mean: float | None = None
+    std: float | None = None
+    difference: float | None = None
+    standard_errors: float | None = None
+    verdict: str = "missing"
 
 
 @dataclass(frozen=True)
@@ -102,26 +89,20 @@ class PublishedComparison:
     source: str
     alpha: float
 
-    def counts(self, **where: str) -> dict[str, int]:
+    def counts(self, method: str | None = None) -> dict[str, int]:
         """Return the number of cells per verdict.
 
         Parameters
         ----------
-        **where : str
-            ``metric``, ``dataset`` or ``method``; only the cells with these values are counted.
+        method : str, default=None
+            Name of the method whose cells are counted; all by default.
 
         Returns
         -------
         dict of str to int
         """
-        for name in where:
-            check_choice("where", name, ("metric", "dataset", "method"))
-        verdicts = Counter(
-            cell.verdict
-            for cell in self.cells
-            if all(getattr(cell, name) == value for name, value in where.items())
-        )
-        return {verdict: verdicts[verdict] for verdict in VERDICTS}
+        verdicts = [cell.verdict for cell in self.cells if method in (None, cell.method)]
+        return {verdict: verdicts.count(verdict) for verdict in VERDICTS}
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dict that can be written as JSON, with the counts of all cells."""
@@ -165,6 +146,8 @@ def compare_with_published(
     Returns
     -------
     PublishedComparison
+        ``cells``, one :class:`Cell` per published result; ``source``, where they were published;
+        ``counts()``, the number of cells per verdict; and ``to_dict()`` for JSON.
 
     Raises
     ------
@@ -200,13 +183,15 @@ def compare_with_published(
         check_choice("scores", name, METRICS)
         if table.greater_is_better != METRICS[name].greater_is_better:
             raise ValueError(f"scores has {name!r} with the wrong direction (greater_is_better)")
-    title, results = _read(Path(published))
-    cells = [_cell(one, scores[one.metric], alpha) for one in results if one.metric in scores]
-    return PublishedComparison(tuple(cells), title, float(alpha))
+    title, cells = _read(Path(published))
+    compared = [
+        _compared(cell, scores[cell.metric], alpha) for cell in cells if cell.metric in scores
+    ]
+    return PublishedComparison(tuple(compared), title, float(alpha))
 
 
-def _read(path: Path) -> tuple[str, list[_Published]]:
-    """Return where results are from, and the results."""
+def _read(path: Path) -> tuple[str, list[Cell]]:
+    """Return where results are from, and the results, as cells without new ones."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -219,78 +204,65 @@ def _read(path: Path) -> tuple[str, list[_Published]]:
             f"the published results {path} must have the columns {', '.join(_COLUMNS)}; they lack "
             f"{', '.join(lacking)}"
         )
-    results: dict[tuple[str, str, str], _Published] = {}
+    cells: dict[tuple[str, str, str], Cell] = {}
     try:
         for row in rows:
-            result = _result(row)
-            if result[:3] in results:
-                raise ValueError(f"{', '.join(result[:3])} for the second time")
-            results[result[:3]] = result
+            cell = _make_cell(row)
+            key = cell.dataset, cell.method, cell.metric
+            if key in cells:
+                raise ValueError(f"{', '.join(key)} for the second time")
+            cells[key] = cell
     except (csv.Error, TypeError, ValueError) as error:
         raise ExperimentError(f"{path}, line {head + rows.line_num}: {error}") from error
-    if not results:
+    if not cells:
         raise ExperimentError(f"the published results {path} have no lines")
     title = " ".join(line.lstrip("# ").rstrip() for line in lines[:head])
-    return title or path.name, list(results.values())
+    return title or path.name, list(cells.values())
 
 
-def _result(row: Mapping[str, str]) -> _Published:
-    metric = check_choice("metric", row["metric"], METRICS)
+def _make_cell(row: Mapping[str, str]) -> Cell:
     mean, std, n = float(row["mean"]), float(row["std"]), int(row["n"])
     if not (math.isfinite(mean) and math.isfinite(std) and std >= 0 and n >= 2):
         raise ValueError("mean must be a number, std a number >= 0 and n an integer >= 2")
     decimals = len(row["mean"].strip().partition(".")[2])
-    why = row.get("doubtful") or None
-    return _Published(row["dataset"], row["method"], metric, mean, std, n, 0.5 / 10**decimals, why)
-
-
-def _cell(published: _Published, ours: ScoreTable, alpha: float) -> Cell:
-    n, mean, std = _new(ours, published.dataset, published.method)
-    difference = apart = p = None
-    verdict = "missing"
-    if mean is not None:
-        difference = mean - published.mean
-        error, freedom = _welch(n, std, published)
-        beyond = max(abs(difference) - published.rounding, 0.0)
-        apart = math.copysign(beyond / error, difference)
-        p = float(2 * student.sf(abs(apart), freedom))
-        if abs(apart) <= student.isf(alpha / 2, freedom):
-            verdict = "reproduced"
-        else:
-            verdict = "better" if (difference > 0) == ours.greater_is_better else "worse"
     return Cell(
-        metric=published.metric,
-        dataset=published.dataset,
-        method=published.method,
-        n=n,
-        mean=mean,
-        std=std,
-        published_mean=published.mean,
-        published_std=published.std,
-        rounding=published.rounding,
-        difference=difference,
-        standard_errors=apart,
-        p=p,
-        verdict=verdict,
-        doubtful=published.doubtful,
+        metric=check_choice("metric", row["metric"], METRICS),
+        dataset=row["dataset"],
+        method=row["method"],
+        published_n=n,
+        published_mean=mean,
+        published_std=std,
+        rounding=0.5 / 10**decimals,
+        doubtful=row.get("doubtful") or None,
     )
 
 
-def _new(ours: ScoreTable, dataset: str, method: str) -> tuple[int, float | None, float | None]:
-    """Return number, mean and standard deviation of the new runs of a cell."""
-    if dataset not in ours.datasets or method not in ours.methods:
-        return 0, None, None
-    at = ours.datasets.index(dataset), ours.methods.index(method)
-    n = int(ours.counts[at])
-    return n, float(ours.mean()[at]) if n else None, float(ours.std()[at]) if n > 1 else None
-
-
-def _welch(n: int, std: float | None, published: _Published) -> tuple[float, float]:
-    """Return the standard error of the difference of the means, and its degrees of freedom."""
-    variance = max(published.std, published.rounding) ** 2
-    theirs = variance / published.n
-    if std is None:  # a single run: use the standard deviation of the publication
-        return math.sqrt(variance + theirs), published.n - 1.0
-    ours = std**2 / n
-    freedom = (ours + theirs) ** 2 / (ours**2 / (n - 1) + theirs**2 / (published.n - 1))
-    return math.sqrt(ours + theirs), freedom
+def _compared(cell: Cell, ours: ScoreTable, alpha: float) -> Cell:
+    """Return a cell with the new runs and the verdict, if there are runs."""
+    if cell.dataset not in ours.datasets or cell.method not in ours.methods:
+        return cell
+    at = ours.datasets.index(cell.dataset), ours.methods.index(cell.method)
+    n, mean, std = int(ours.counts[at]), float(ours.mean()[at]), float(ours.std()[at])
+    if n == 0:
+        return cell
+    variance = max(cell.published_std, cell.rounding) ** 2
+    theirs = variance / cell.published_n
+    if n == 1:  # use the standard deviation of the publication
+        error, freedom = math.sqrt(variance + theirs), cell.published_n - 1.0
+    else:
+        own = std**2 / n
+        error = math.sqrt(own + theirs)
+        freedom = (own + theirs) ** 2 / (own**2 / (n - 1) + theirs**2 / (cell.published_n - 1))
+    difference = mean - cell.published_mean
+    beyond = max(abs(difference) - cell.rounding, 0.0) / error
+    better = (difference > 0) == ours.greater_is_better
+    reproduced = beyond <= student.isf(alpha / 2, freedom)
+    return replace(
+        cell,
+        n=n,
+        mean=mean,
+        std=std if n > 1 else None,
+        difference=difference,
+        standard_errors=math.copysign(beyond, difference),
+        verdict="reproduced" if reproduced else "better" if better else "worse",
+    )

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -92,7 +92,8 @@ class Run:
     n_train, n_test, n_features, n_labels : int
         Numbers of training rows, test rows, features and labels.
     selections : tuple of Selection
-        One entry per metric that chose a setting; a single one without a search.
+        One entry per metric that chose a setting; a single one without a search.  Each has
+        ``selection`` (the metric), ``setting``, ``cv_score``, ``metrics`` and ``by_frequency``.
     fit_seconds : float
         Time of the search and of fitting the setting chosen by the experiment's metric on all
         training rows.
@@ -151,8 +152,6 @@ class Failure:
         The traceback; may be empty.
     seconds : float
         Time until the task failed.
-    environment : dict
-        Versions and hardware.
     finished : str
         Date and time, UTC.
     """
@@ -161,8 +160,7 @@ class Failure:
     error: str
     traceback: str
     seconds: float
-    environment: dict[str, Any] = field(default_factory=dict)
-    finished: str = ""
+    finished: str
 
 
 # Names and types of the fields of a run, except its key and its scores.
@@ -180,12 +178,25 @@ _TYPES: dict[str, Any] = {
 
 def to_json(result: Run | Failure) -> str:
     """Return a result without its key as JSON."""
-    plain = to_plain(result)
-    del plain["key"]
-    return json.dumps(plain)
+    if isinstance(result, Failure):
+        return json.dumps(_plain_fields(result, _FAILURE_FIELDS))
+    plain = _plain_fields(result, _RUN_FIELDS)
+    return json.dumps(plain | {"selections": [*map(_plain_selection, result.selections)]})
 
 
-def parsed(text: str, kind: type) -> Any:
+def _plain_fields(result: Run | Failure, names: Iterable[str]) -> dict[str, Any]:
+    return {name: to_plain(getattr(result, name)) for name in names}
+
+
+def _plain_selection(chosen: Selection) -> dict[str, Any]:
+    """Return a selection without nesting; an undefined metric is None, as JSON has no NaN."""
+    values = {"selection": chosen.selection, "cv_score": chosen.cv_score}
+    scores = {**chosen.metrics, **chosen.by_frequency}
+    plain: dict[str, Any] = to_plain({**values, **scores, "setting": chosen.setting})
+    return plain
+
+
+def parsed(text: str, kind: Any) -> Any:
     """Return the value of JSON text, which must be of a type and may not be nested deeply."""
     value = json.loads(text)
     if not isinstance(value, kind) or _depth(value) > _MAX_DEPTH:
@@ -201,7 +212,7 @@ def _depth(value: Any) -> int:
 
 def make_run(key: TaskKey, plain: Mapping[str, Any]) -> Run:
     """Return the run of plain values, which may be anything; errors are those of bad values."""
-    selections = tuple(_make_selection(each) for each in plain["selections"])
+    selections = tuple(map(_make_selection, plain["selections"]))
     names = [each.selection for each in selections]
     # A run has one setting, or one that each metric has chosen.
     if sorted(names) not in ([UNSEARCHED], sorted(METRICS)):
@@ -219,7 +230,7 @@ def _make_fields(plain: Mapping[str, Any], types: Mapping[str, str]) -> dict[str
     for name, kind in types.items():
         value = plain[name]
         if not isinstance(value, _TYPES[kind]) or isinstance(value, bool):
-            raise ValueError(f"{name} is {value!r}")
+            raise ValueError(f"{name} is {str(value)[:50]!r}")
         made[name] = _number(value, name) if kind == "float" else value
         if kind.startswith("tuple"):
             made[name] = tuple(map(str, value))
@@ -229,36 +240,26 @@ def _make_fields(plain: Mapping[str, Any], types: Mapping[str, str]) -> dict[str
 def _make_selection(plain: Mapping[str, Any]) -> Selection:
     setting, chosen_by = plain["setting"], plain["selection"]
     if not isinstance(setting, dict) or not isinstance(chosen_by, str):
-        raise ValueError(f"the setting {setting!r} of {chosen_by!r}")
-    metrics, frequencies = plain["metrics"], plain["by_frequency"]
-    return Selection(
-        selection=chosen_by,
-        setting=setting,
-        cv_score=None if plain["cv_score"] is None else _number(plain["cv_score"], "cv_score"),
-        # An undefined metric is null: JSON has no NaN.
-        metrics={
-            name: math.nan if metrics[name] is None else _number(metrics[name], name)
-            for name in ALL_METRICS
-        },
-        by_frequency={
-            name: _number(frequencies[name], name)
-            for name in LABEL_RANGES
-            if frequencies.get(name) is not None
-        },
-    )
+        raise ValueError(f"setting is {str(setting)[:50]!r}, selection {str(chosen_by)[:50]!r}")
+    cv_score = None if plain["cv_score"] is None else _number(plain["cv_score"], "cv_score")
+    metrics = {
+        name: math.nan if plain[name] is None else _number(plain[name], name)
+        for name in ALL_METRICS
+    }
+    ranges = (name for name in LABEL_RANGES if plain.get(name) is not None)
+    by_frequency = {name: _number(plain[name], name) for name in ranges}
+    return Selection(chosen_by, setting, cv_score, metrics, by_frequency)
 
 
 def _number(value: Any, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < _LARGEST:
-        raise ValueError(f"{name} is {value!r}")
+        raise ValueError(f"{name} is {str(value)[:50]!r}")
     return float(value)
 
 
-# As CSV, with one line per run and chosen setting.
+# As CSV, with one line per run and chosen setting: text as it is, other values as JSON.
 
-_JSON = {"setting": dict, "warnings": list, "environment": dict}
 _TEXT = ("dataset", "method", "selection", *(n for n, kind in _RUN_FIELDS.items() if kind == "str"))
-_WHOLE = ("repetition", *(n for n, kind in _RUN_FIELDS.items() if kind.startswith("int")))
 _COLUMNS = (
     *TaskKey._fields,
     *("selection", "cv_score", *ALL_METRICS, *LABEL_RANGES, "setting", *_RUN_FIELDS),
@@ -277,22 +278,17 @@ def to_csv(runs: Iterable[Run]) -> bytes:
     writer = csv.DictWriter(file, _COLUMNS)
     writer.writeheader()
     for run in runs:
-        common = {**run.key._asdict(), **{name: getattr(run, name) for name in _RUN_FIELDS}}
+        common = {**run.key._asdict(), **_plain_fields(run, _RUN_FIELDS)}
         for chosen in run.selections:
-            cells = {
-                **common,
-                **{"selection": chosen.selection, "cv_score": chosen.cv_score},
-                **{"setting": chosen.setting, **chosen.metrics, **chosen.by_frequency},
-            }
-            for name, value in cells.items():
-                if name in _JSON:
-                    cells[name] = json.dumps(to_plain(value))
-                elif name in _TEXT:
-                    cells[name] = _escaped(value)
-                elif isinstance(value, float):
-                    cells[name] = "" if math.isnan(value) else repr(value)
-            writer.writerow(cells)
+            values = {**common, **_plain_selection(chosen)}
+            writer.writerow({name: _to_cell(name, value) for name, value in values.items()})
     return file.getvalue().encode("utf-8", "replace")
+
+
+def _to_cell(name: str, value: Any) -> object:
+    if value is None:
+        return ""
+    return _escaped(value) if name in _TEXT else json.dumps(value)
 
 
 def _escaped(text: str) -> object:
@@ -301,36 +297,19 @@ def _escaped(text: str) -> object:
     return f"'{text}" if text.startswith("'") else escaped_formula(text)
 
 
+def _from_cell(name: str, cell: str) -> Any:
+    if name in _TEXT:
+        if not cell:
+            raise ValueError("no text")
+        return cell[1:] if cell.startswith("'") and _escaped(cell[1:]) == cell else cell
+    return parsed(cell, object) if cell else None
+
+
 def read_csv(path: Path) -> list[Run]:
-    """Return the runs in an exported file; an error names the invalid line."""
-    plain: dict[TaskKey, dict[str, Any]] = {}
-    for number, line in _lines(path):
-        try:
-            cells = {}
-            for name in _COLUMNS:
-                cells[name] = _value(name, line[name])
-        except (OverflowError, RecursionError, TypeError, ValueError) as error:
-            raise StoreError(
-                f"{path}, line {number}: invalid value {str(line[name])[:50]!r} of {name}"
-            ) from error
-        key = TaskKey(cells["dataset"], cells["method"], cells["repetition"])
-        parts = {
-            "metrics": {name: cells[name] for name in ALL_METRICS},
-            "by_frequency": {name: cells[name] for name in LABEL_RANGES},
-        }
-        plain.setdefault(key, {**cells, "selections": []})["selections"].append({**cells, **parts})
-    runs = []
-    for key, values in plain.items():
-        try:
-            runs.append(make_run(key, values))
-        except ValueError as error:
-            raise StoreError(f"{path}, {key}: {error}") from error
-    return runs
-
-
-def _lines(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    """Return the runs in an exported file; an error names the line or the run."""
     if not path.is_file():
         raise StoreError(f"there is no file {path}")
+    plain: dict[TaskKey, dict[str, Any]] = {}
     with path.open(newline="", encoding="utf-8") as file:
         reader = csv.DictReader(file, strict=True)
         try:
@@ -339,19 +318,25 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
                     f"{path} is not an export of results: it lacks the columns {', '.join(missing)}"
                 )
             for line in reader:
-                yield reader.line_num, line
+                values = {}
+                for name in _COLUMNS:
+                    try:
+                        values[name] = _from_cell(name, line[name])
+                    except (RecursionError, TypeError, ValueError) as error:
+                        raise StoreError(
+                            f"{path}, line {reader.line_num}: invalid value "
+                            f"{str(line[name])[:50]!r} of {name}"
+                        ) from error
+                key = TaskKey(*(values[name] for name in TaskKey._fields))
+                if type(key.repetition) is not int:
+                    raise StoreError(f"{path}, line {reader.line_num}: invalid value of repetition")
+                plain.setdefault(key, {**values, "selections": []})["selections"].append(values)
         except (csv.Error, UnicodeDecodeError) as error:
             raise StoreError(f"{path} cannot be read at line {reader.line_num}: {error}") from error
-
-
-def _value(name: str, text: str) -> Any:
-    """Return the value of a cell."""
-    if name in _JSON:
-        return parsed(text, _JSON[name])
-    if name in _TEXT:
-        if not text:
-            raise ValueError("no text")
-        return text[1:] if text.startswith("'") and _escaped(text[1:]) == text else text
-    if text == "" and name != "repetition":
-        return None
-    return int(text) if name in _WHOLE else float(text)
+    runs = []
+    for key, values in plain.items():
+        try:
+            runs.append(make_run(key, values))
+        except ValueError as error:
+            raise StoreError(f"{path}, {key}: {error}") from error
+    return runs

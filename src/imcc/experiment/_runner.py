@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,12 +19,15 @@ from imcc.experiment._plan import Experiment, Task
 from imcc.experiment._results import Failure, Run, TaskKey
 from imcc.experiment._store import Store
 from imcc.experiment._task import failure, run_task
-from imcc.experiment._workers import Call, ProcessExecutor, SerialExecutor, WorkerDiedError
+from imcc.experiment._workers import Worker, WorkerDiedError
+
+# Seconds between looks at the clock and the store while tasks are computed.
+_TICK_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of a run, reported when a task starts or ends, and about once per second.
+    """Progress of a run, reported when a task starts or ends, and about twice per second.
 
     Attributes
     ----------
@@ -36,8 +41,6 @@ class Progress:
         Seconds for which the running tasks have been running.
     last : Run, Failure or None
         Result of the task that has just ended, if any.
-    seconds : float
-        Seconds since the start of the run.
     remaining : float or None
         Estimated remaining seconds; None if no task is done.
     """
@@ -47,11 +50,10 @@ class Progress:
     n_failed: int
     running: dict[TaskKey, float]
     last: Run | Failure | None
-    seconds: float
     remaining: float | None
 
 
-@dataclass
+@dataclass(frozen=True)
 class Summary:
     """Summary of a run.
 
@@ -70,11 +72,11 @@ class Summary:
         Duration of the run.
     """
 
-    n_computed: int = 0
-    failures: list[Failure] = field(default_factory=list)
-    n_missing: int = 0
-    n_out_of_time: int = 0
-    seconds: float = 0.0
+    n_computed: int
+    failures: list[Failure]
+    n_missing: int
+    n_out_of_time: int
+    seconds: float
 
 
 def run(
@@ -125,7 +127,10 @@ def run(
         not started, and tasks that are still running at the end are stopped; they are left to the
         next run.
     progress : callable or None, default=None
-        Function that is called with a :class:`Progress`.
+        Function that is called when a task starts or ends, and about twice per second, with an
+        object that has ``n_tasks``, ``n_done``, ``n_failed``, ``running`` (seconds by task),
+        ``last`` (the result of the task that has just ended, or None) and ``remaining`` (estimated
+        seconds, or None).
 
     Returns
     -------
@@ -150,23 +155,34 @@ def run(
         isolate = not all(method.is_ours for method in experiment.methods)
     # Only a process can be stopped.
     isolate = isolate or n_workers > 1 or timeout is not None or budget is not None
-    executor = ProcessExecutor(n_workers) if isolate else SerialExecutor()
     available = max(1, n_cores() // n_workers) if n_workers > 1 else None
-    try:
-        with Store.create(store, experiment) as opened, Claims(opened) as claims:
-            return _Running(
-                experiment,
-                opened,
-                executor,
-                claims,
-                how=(threads, device, available),
-                begun=begun,
-                deadline=None if budget is None else begun + budget,
-                timeout=timeout,
-                progress=progress,
-            ).compute()
-    finally:
-        executor.close()
+    with Store.create(store, experiment) as opened, Claims(opened) as claims:
+        running = _Running(
+            experiment,
+            opened,
+            claims,
+            n_workers=n_workers,
+            isolate=isolate,
+            how=(threads, device, available),
+            begun=begun,
+            deadline=None if budget is None else begun + budget,
+            timeout=timeout,
+            progress=progress,
+        )
+        try:
+            return running.compute()
+        finally:
+            for worker in (*running.idle, *(call.worker for call in running.calls.values())):
+                if worker is not None:
+                    worker.close()
+
+
+class _Call(NamedTuple):
+    """A task that is being computed, since when, and its worker if it is not this process."""
+
+    task: Task
+    worker: Worker | None
+    since: float
 
 
 @dataclass
@@ -175,8 +191,9 @@ class _Running:
 
     experiment: Experiment
     store: Store
-    executor: SerialExecutor | ProcessExecutor
     claims: Claims
+    n_workers: int
+    isolate: bool
     how: tuple[Any, ...]  # the other arguments of run_task
     begun: float
     deadline: float | None
@@ -184,9 +201,10 @@ class _Running:
     progress: Callable[[Progress], None] | None
 
     def __post_init__(self) -> None:
-        self.summary = Summary()
-        self.calls: dict[Call, Task] = {}
-        self.since: dict[TaskKey, float] = {}
+        self.failures: dict[TaskKey, Failure] = {}
+        self.n_computed = 0
+        self.idle: list[Worker] = []
+        self.calls: dict[Future[Any], _Call] = {}
         runs = self.store.runs()
         self.done = {run.key: run.seconds for run in runs}
         data = {run.key.dataset: run.data_fingerprint for run in runs}
@@ -198,122 +216,114 @@ class _Running:
     def compute(self) -> Summary:
         """Submit tasks until there are none left to claim, or the budget is used up."""
         while True:
-            while len(self.calls) < self.executor.n_workers and self._submit_next():
+            while len(self.calls) < self.n_workers and self._submit_next():
                 pass
             if not self.calls:
                 break
-            for call in self.executor.wait(self._patience()):
-                self._keep(self._outcome(call, self.calls.pop(call)))
+            for future in wait(self.calls, _TICK_SECONDS, FIRST_COMPLETED).done:
+                call = self.calls.pop(future)
+                if call.worker is not None:
+                    self.idle.append(call.worker)
+                self._keep(_outcome(future, call))
             self._stop_late_tasks()
             self.store.check_in_place()
             self._report(None)
-        self._sum_up()
-        return self.summary
-
-    def _sum_up(self) -> None:
         self.store.check_in_place()
-        done, running = self.store.keys(), set(self.store.running())
-        missing = [key for key in self.tasks if key not in done]
-        self.summary.n_missing = len(missing)
-        failed = {found.key for found in self.summary.failures}
-        if self.deadline is not None:
-            left = [key for key in missing if key not in failed and key not in running]
-            self.summary.n_out_of_time = len(left)
-        self.summary.seconds = time.perf_counter() - self.begun
+        done = self.store.keys()
+        missing = self.tasks.keys() - done
+        left = missing - self.failures.keys() - set(self.store.running())
+        return Summary(
+            n_computed=self.n_computed,
+            failures=list(self.failures.values()),
+            n_missing=len(missing),
+            n_out_of_time=0 if self.deadline is None else len(left),
+            seconds=time.perf_counter() - self.begun,
+        )
 
     def _submit_next(self) -> bool:
         self.store.check_in_place()
         key = self.claims.claim(self._wanted())
         if key is None:
             return False
-        task = self.tasks[key]
-        self.since[task.key] = time.perf_counter()
-        if self.executor.n_workers == 1:
-            self._report(None)  # a serial executor returns when the task is done
-        self.calls[self.executor.submit(run_task, task, *self.how)] = task
+        task, since = self.tasks[key], time.perf_counter()
+        future: Future[Any] = Future()
+        if self.isolate:
+            worker = self.idle.pop() if self.idle else Worker()
+            if not worker.is_alive():
+                worker.close()
+                worker = Worker()
+            future = worker.submit(run_task, task, *self.how)
+            self.calls[future] = _Call(task, worker, since)
+        else:
+            self.calls[future] = _Call(task, None, since)
+            self._report(None)
+            future.set_result(run_task(task, *self.how))
         return True
-
-    def _outcome(self, call: Call, task: Task) -> Run | Failure:
-        try:
-            outcome: Run | Failure = call.result()
-        except WorkerDiedError as error:
-            lines = str(error).strip().splitlines() or [""]
-            # A crash during a computation is often due to a lack of memory.
-            reason = f"the worker process died, possibly for lack of memory ({lines[-1]})"
-            seconds = time.perf_counter() - self.since[task.key]
-            outcome = failure(task, reason, seconds, str(error))
-        return outcome
 
     def _wanted(self) -> list[TaskKey]:
         """Return the tasks that may be started now, the longest first."""
-        left = None if self.deadline is None else self.deadline - time.perf_counter()
-        if left is not None and left <= 0:
+        left = math.inf if self.deadline is None else self.deadline - time.perf_counter()
+        if left <= 0:
             return []
         seconds = _fit_times(self.done)
         if seconds is None:
             return list(self.tasks)
         expected = {key: seconds(key) for key in self.tasks}
-        fitting = [key for key in self.tasks if left is None or expected[key] <= left]
-        return sorted(fitting, key=lambda key: -expected[key])
-
-    def _patience(self) -> float:
-        """Return how long to wait before the next timeout, deadline or progress report."""
-        present = time.perf_counter()
-        moments = [present + 1.0]
-        if self.deadline is not None:
-            moments.append(self.deadline)
-        if self.timeout is not None:
-            moments += [c.begun + self.timeout for c in self.calls if c.begun is not None]
-        return max(min(moments) - present, 0.0)
+        return sorted((k for k in self.tasks if expected[k] <= left), key=lambda k: -expected[k])
 
     def _stop_late_tasks(self) -> None:
         present = time.perf_counter()
-        for call, task in list(self.calls.items()):
-            running = 0.0 if call.begun is None else present - call.begun
+        for future, call in list(self.calls.items()):
+            begun = None if call.worker is None else call.worker.begun
+            running = 0.0 if begun is None else present - begun
             too_slow = self.timeout is not None and running >= self.timeout
             if not too_slow and (self.deadline is None or present < self.deadline):
                 continue
-            self.calls.pop(call)
-            self.executor.stop(call)
+            del self.calls[future]
+            if call.worker is not None:
+                call.worker.close()
             if too_slow:
                 reason = f"took longer than the timeout of {self.timeout:g} s and was stopped"
-                self._keep(failure(task, reason, running))
+                self._keep(failure(call.task, reason, running))
             else:
-                self.since.pop(task.key)
-                self.claims.give_back(task.key)
+                self.claims.give_back(call.task.key)
 
     def _keep(self, outcome: Run | Failure) -> None:
-        self.since.pop(outcome.key)
         new = self.store.add(outcome)
         if isinstance(outcome, Failure):
-            self.summary.failures.append(outcome)
+            self.failures[outcome.key] = outcome
         else:
             self.done[outcome.key] = outcome.seconds
-            self.summary.n_computed += new
+            self.n_computed += new
         self._report(outcome)
 
     def _report(self, last: Run | Failure | None) -> None:
         if self.progress is None:
             return
         present = time.perf_counter()
-        running = {key: present - start for key, start in self.since.items()}
-        failed = {found.key for found in self.summary.failures}
-        rest = [
-            key
-            for key in self.tasks
-            if key not in self.done and key not in running and key not in failed
-        ]
+        running = {call.task.key: present - call.since for call in self.calls.values()}
+        rest = self.tasks.keys() - self.done.keys() - running.keys() - self.failures.keys()
         self.progress(
             Progress(
                 n_tasks=len(self.tasks),
-                n_done=sum(key in self.done for key in self.tasks),
-                n_failed=len(failed),
+                n_done=len(self.tasks.keys() & self.done.keys()),
+                n_failed=len(self.failures),
                 running=running,
                 last=last,
-                seconds=present - self.begun,
-                remaining=remaining_seconds(self.done, rest, running, self.executor.n_workers),
+                remaining=remaining_seconds(self.done, rest, running, self.n_workers),
             )
         )
+
+
+def _outcome(future: Future[Any], call: _Call) -> Run | Failure:
+    try:
+        outcome: Run | Failure = future.result()
+    except WorkerDiedError as error:
+        # A crash during a computation is often due to a lack of memory.
+        last = str(error).strip().splitlines()[-1]
+        reason = f"the worker process died, possibly for lack of memory ({last})"
+        outcome = failure(call.task, reason, time.perf_counter() - call.since, str(error))
+    return outcome
 
 
 def remaining_seconds(
@@ -368,10 +378,10 @@ def _fit_times(done: Mapping[TaskKey, float]) -> Callable[[TaskKey], float] | No
         cells.setdefault((dataset, method), []).append(max(seconds, 1e-3))
     known = {cell: float(np.mean(times)) for cell, times in cells.items()}
     datasets, methods = (sorted(set(names)) for names in zip(*known, strict=True))
-    design = np.zeros((len(known), len(datasets) + len(methods)))
-    for row, (dataset, method) in enumerate(known):
-        design[row, datasets.index(dataset)] = 1
-        design[row, len(datasets) + methods.index(method)] = 1
+    design = np.array(
+        [[name == d for name in datasets] + [name == m for name in methods] for d, m in known],
+        dtype=float,
+    )
     times = np.log(list(known.values()))
     # lstsq returns the solution of minimum norm: the factors nearest to 1.
     factors = np.linalg.lstsq(design, times - times.mean(), rcond=None)[0]

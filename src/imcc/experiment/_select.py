@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,67 +17,50 @@ from imcc.metrics import METRICS, evaluate
 SKLEARN_SEARCHES = (GridSearchCV, RandomizedSearchCV)
 
 
-def prepare(task: Task, seed: int, device: str | None = None) -> Any:
+def prepare(task: Task, seed: int, device: str | None = None) -> tuple[Any, bool]:
     """Return the estimator of a task with the folds, metrics and seed of the experiment.
 
     ``device`` is set if the estimator has this parameter.  A method with a grid becomes a
     ``GridSearchCV``.  If the estimator is a search, its folds and metrics are replaced by those of
     the experiment: all methods are compared under the same protocol.
+
+    Returns
+    -------
+    estimator : estimator
+    calibrate : bool
+        Whether the settings that a search chooses are to be calibrated (see :func:`fit_choice`),
+        which the search itself is not.
     """
     protocol = task.protocol
-    estimator = task.method.build(task.allow)
-    set_random_states(estimator, seed)
+    estimator, grid = task.method.build(task.allow)
+    parameters = estimator.get_params(deep=True)
+    seeds = {
+        name: seed
+        for name, value in parameters.items()
+        if value is None and (name == "random_state" or name.endswith("__random_state"))
+    }
+    estimator.set_params(**seeds)
     if device is not None and "device" in estimator.get_params(deep=False):
         estimator.set_params(device=device)
-    grid = task.method.build_grid(task.allow)
     if grid is not None:
         estimator = GridSearchCV(estimator, grid)
     if not searches(estimator):
-        return estimator
+        return estimator, False
     folds = KFold(protocol.cv, shuffle=True, random_state=seed)
     if isinstance(estimator, SKLEARN_SEARCHES):
-        return estimator.set_params(cv=folds, scoring=_score_all, refit=False, error_score="raise")
-    if calibrates(estimator):
-        # The chosen settings are calibrated, not the search; see fit_choice.
+        estimator.set_params(cv=folds, scoring=_score_all, refit=False, error_score="raise")
+        return estimator, False
+    calibrate = bool(getattr(estimator, "calibrate", False))
+    if calibrate:
         estimator.set_params(calibrate=False)
     halving = getattr(estimator, "halving", False)  # needs a metric to rank settings by
-    return estimator.set_params(
-        cv=folds, scoring=list(METRICS), refit=protocol.scoring if halving else False
-    )
+    refit = protocol.scoring if halving else False
+    return estimator.set_params(cv=folds, scoring=list(METRICS), refit=refit), calibrate
 
 
 def searches(estimator: Any) -> bool:
     """Return whether an estimator chooses its parameters by cross-validation."""
     return isinstance(estimator, SKLEARN_SEARCHES) or hasattr(estimator, "estimator_for")
-
-
-def calibrates(estimator: Any) -> bool:
-    """Return whether an estimator is a search with ``calibrate=True``."""
-    return searches(estimator) and bool(getattr(estimator, "calibrate", False))
-
-
-def set_random_states(estimator: Any, seed: int) -> None:
-    """Set all ``random_state`` parameters that are None."""
-    seeds = {
-        name: seed
-        for name, value in estimator.get_params(deep=True).items()
-        if value is None and (name == "random_state" or name.endswith("__random_state"))
-    }
-    if seeds:
-        estimator.set_params(**seeds)
-
-
-def choices(search: Any, metric: str) -> Iterator[tuple[dict[str, Any], float]]:
-    """Yield the settings of a fitted search and their values, from best to worst by a metric."""
-    results = search.cv_results_
-    sign = 1.0
-    if isinstance(search, SKLEARN_SEARCHES) and not METRICS[metric].greater_is_better:
-        sign = -1.0  # scikit-learn negates losses
-    means = results[f"mean_test_{metric}"]
-    for index in np.argsort(results[f"rank_test_{metric}"], kind="stable"):
-        if np.isnan(means[index]):
-            return
-        yield results["params"][index], sign * float(means[index])
 
 
 def fit_choice(
@@ -110,17 +92,25 @@ def fit_choice(
     cv_score : float
         Its cross-validated value of the metric.
     """
-    last: Exception | None = None
-    for setting, cv_score in choices(search, metric):
+    results, greater = search.cv_results_, METRICS[metric].greater_is_better
+    # scikit-learn negates losses.
+    sign = -1.0 if isinstance(search, SKLEARN_SEARCHES) and not greater else 1.0
+    means = results[f"mean_test_{metric}"]
+    unbounded: Exception | None = None
+    for index in np.argsort(results[f"rank_test_{metric}"], kind="stable"):
+        if np.isnan(means[index]):
+            break
+        setting = results["params"][index]
         name = repr(setting)
         if name not in fitted:
             try:
                 fitted[name] = _estimator_for(search, setting, calibrate).fit(X, Y)
             except UnboundedError as error:
-                last = error
+                unbounded = error
                 continue
-        return setting, cv_score
-    raise last or ValueError(f"{metric} is undefined on every fold: it cannot choose a setting")
+        return setting, sign * float(means[index])
+    message = f"{metric} is undefined on every fold: it cannot choose a setting"
+    raise unbounded or ValueError(message)
 
 
 def _estimator_for(search: Any, setting: dict[str, Any], calibrate: bool) -> Any:

@@ -66,8 +66,7 @@ class DatasetSpec:
 
     def load_table(self) -> TableData:
         """Load the table, with the name of the experiment."""
-        options = {key: value for key, value in self.options.items() if key != "table"}
-        return load_table(self.name, self.path[0], options)
+        return load_table(self.name, self.path[0], self.options)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dict that can be written as JSON."""
@@ -110,52 +109,47 @@ def _make_dataset(entry: Any, folder: Path) -> DatasetSpec:
         return entry
     if isinstance(entry, Dataset):
         return DatasetSpec(entry.name, data=entry, in_memory=True)
-    if isinstance(entry, Mapping):
-        options = dict(entry)
-        if isinstance(options.get("table"), (str, Path)):
-            if "path" in options:
-                raise ExperimentError("datasets: an entry has either a path or a table, not both")
-            options["path"], options["table"] = options["table"], True
-        paths = options.pop("path", ())
-        paths = [paths] if isinstance(paths, (str, Path)) else list(paths)
-        name = str(options.pop("name", Path(paths[0]).stem if paths else ""))
-        standardize = options.pop("standardize", False)
-        if not isinstance(standardize, bool):
+    if not isinstance(entry, Mapping):
+        text = str(entry)
+        is_file = isinstance(entry, Path) or "." in text or "/" in text
+        if is_file and text not in list_datasets():
+            if not (folder / text).exists():
+                raise ExperimentError(f"datasets: there is no file {folder / text}")
+            entry = {"name": Path(text).name.partition(".")[0], "path": text}
+        else:
+            entry = {"name": text}
+    options = dict(entry)
+    if isinstance(options.get("table"), (str, Path)):
+        if "path" in options:
+            raise ExperimentError("datasets: an entry has either a path or a table, not both")
+        options["path"], options["table"] = options["table"], True
+    paths = options.pop("path", ())
+    paths = [paths] if isinstance(paths, (str, Path)) else list(paths)
+    name = str(options.pop("name", Path(paths[0]).stem if paths else ""))
+    where = f"data set {name!r}"
+    standardize = options.pop("standardize", False)
+    if not isinstance(standardize, bool):
+        raise ExperimentError(f"{where}: standardize must be true or false, got {standardize!r}")
+    if options.pop("in_memory", False):
+        return DatasetSpec(name, in_memory=True, standardize=standardize)
+    if not paths:
+        check_choice("datasets", name, list_datasets())
+        if options:
+            raise ExperimentError(f"{where}: {', '.join(options)} can only be given with a path")
+        return DatasetSpec(name, standardize=standardize)
+    for key in ("schema", "labels"):  # the latter may be columns, or a file of Mulan
+        value = options.get(key)
+        if isinstance(value, (str, Path)) and (key == "schema" or str(value).endswith(".xml")):
+            options[key] = str((folder / value).resolve())
+    files = tuple(str((folder / path).resolve()) for path in paths)
+    spec = DatasetSpec(name, files, options, standardize=standardize)
+    if spec.is_table:
+        if standardize:
             raise ExperimentError(
-                f"data set {name!r}: standardize must be true or false, got {standardize!r}"
+                f"{where}: standardize is for numeric files; the columns of a table are scaled by "
+                "its encoder"
             )
-        if options.pop("in_memory", False):
-            return DatasetSpec(name, in_memory=True, standardize=standardize)
-        if not paths:
-            check_choice("datasets", name, list_datasets())
-            if options:
-                raise ExperimentError(
-                    f"data set {name!r}: {', '.join(options)} can only be given with a path"
-                )
-            return DatasetSpec(name, standardize=standardize)
-        for key in ("schema", "labels"):  # the latter may be columns, or a file of Mulan
-            value = options.get(key)
-            if isinstance(value, (str, Path)) and (key == "schema" or str(value).endswith(".xml")):
-                options[key] = str((folder / value).resolve())
-        files = tuple(str((folder / path).resolve()) for path in paths)
-        spec = DatasetSpec(name, files, options, standardize=standardize)
-        if spec.is_table:
-            if standardize:
-                raise ExperimentError(
-                    f"data set {name!r}: standardize is for numeric files; the columns of a table "
-                    "are scaled by its encoder"
-                )
-            if len(paths) != 1:
-                raise ExperimentError(f"data set {name!r}: a table must be a single file")
-            check_options(name, {key: value for key, value in options.items() if key != "table"})
-        return spec
-    text = str(entry)
-    if text in list_datasets():
-        return DatasetSpec(text)
-    if isinstance(entry, Path) or "." in text or "/" in text:
-        path = folder / text
-        if not path.exists():
-            raise ExperimentError(f"datasets: there is no file {path}")
-        return DatasetSpec(path.name.partition(".")[0], (str(path.resolve()),))
-    check_choice("datasets", text, list_datasets())
-    raise AssertionError("unreachable")  # pragma: no cover
+        if len(paths) != 1:
+            raise ExperimentError(f"{where}: a table must be a single file")
+        check_options(name, options)
+    return spec

@@ -1,7 +1,6 @@
-"""The store of results: an SQLite file with one row per task that was started.
+"""The store of results: an SQLite file with one row per task that has ended.
 
-A row is "done" with a result, "failed" with an error, or "running" with a claim of a runner; its
-content is JSON.
+A row is "done" with a result or "failed" with an error; its content is JSON.
 """
 
 from __future__ import annotations
@@ -10,8 +9,7 @@ import json
 import math
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +26,10 @@ from imcc.experiment._database import (
     TABLES,
     check,
     connect,
-    damage_in_words,
-    errors_in_words,
     identity,
     layout,
-    transaction,
+    store_errors,
+    writing,
 )
 from imcc.experiment._errors import StoreError
 from imcc.experiment._plan import Experiment
@@ -56,6 +53,10 @@ from imcc.metrics import METRICS
 EACH = "each"
 
 _OF_KEY = "dataset = ? AND method = ? AND repetition = ?"
+_CONTENTS = (
+    "SELECT dataset, method, repetition, content FROM tasks WHERE state = ? "
+    "ORDER BY dataset, method, repetition"
+)
 
 
 class Store:
@@ -102,11 +103,11 @@ class Store:
         self._connection = connect(self.path, read_only=read_only)
         self._parsed: dict[TaskKey, Run] = {}  # results never change
         try:
-            with errors_in_words(self.path), transaction(self._connection, "BEGIN"):
+            with store_errors(self.path), self._connection:
+                self._connection.execute("BEGIN")
                 check(self._connection, self.path)
             self._identity = identity(self.path)
-            rows = self._query("SELECT description FROM experiment")
-            self.experiment = _described(rows, self.path)
+            self.experiment = _described(self._connection, self.path)
         except BaseException:
             self._connection.close()
             raise
@@ -141,15 +142,10 @@ class Store:
             raise StoreError(f"there is no folder {path.parent} for the store {path.name}")
         if not experiment.is_resolved:
             experiment = experiment.resolve()
-        with (
-            closing(connect(path, create=True)) as connection,
-            errors_in_words(path),
-            transaction(connection),
-        ):
+        with closing(connect(path, create=True)) as connection, writing(connection, path):
             if layout(connection) or connection.execute("PRAGMA application_id").fetchone()[0]:
                 check(connection, path)
-                rows = connection.execute("SELECT description FROM experiment").fetchall()
-                experiment = _described(rows, path).joined(experiment, str(path))
+                experiment = _described(connection, path).joined(experiment, str(path))
             else:
                 for statement in TABLES:
                     connection.execute(statement)
@@ -203,12 +199,12 @@ class Store:
         -------
         list of Run
         """
-        rows = self._contents("done")
-        with damage_in_words(self.path):
-            for key, content in rows:
-                if key not in self._parsed:
-                    self._parsed[key] = make_run(key, parsed(content, dict))
-        return [self._parsed[key] for key, _ in rows]
+        rows = self._query(_CONTENTS, "done")
+        with store_errors(self.path):
+            for *key, content in rows:
+                if (task := TaskKey(*key)) not in self._parsed:
+                    self._parsed[task] = make_run(task, parsed(content, dict))
+        return [self._parsed[TaskKey(*key)] for *key, _ in rows]
 
     def failures(self) -> list[Failure]:
         """Return the tasks whose last attempt failed.
@@ -217,19 +213,17 @@ class Store:
         -------
         list of Failure
         """
-        with damage_in_words(self.path):
+        with store_errors(self.path):
             return [
-                make_failure(key, parsed(content, dict))
-                for key, content in self._contents("failed")
+                make_failure(TaskKey(*key), parsed(content, dict))
+                for *key, content in self._query(_CONTENTS, "failed")
             ]
 
     def running(self) -> list[TaskKey]:
         """Return the keys of the tasks that are currently being computed."""
-        rows = self._query(
-            "SELECT dataset, method, repetition, content, at FROM tasks WHERE state = 'running'"
-        )
-        with damage_in_words(self.path):
-            return [TaskKey(*row[:3]) for row in rows if is_alive(*row[3:])]
+        rows = self._query("SELECT dataset, method, repetition, runner, at FROM claims")
+        with store_errors(self.path):
+            return [TaskKey(*key) for *key, runner, at in rows if is_alive(runner, at)]
 
     def scores(self, metric: str, selection: str | None = None) -> ScoreTable:
         """Return the scores of all runs by a metric.
@@ -260,13 +254,13 @@ class Store:
         methods = tuple(method.name for method in self.experiment.methods)
         values = np.full((len(datasets), len(methods), self.experiment.n_repeats), np.nan)
         runs = self.runs()
-        with damage_in_words(self.path):
+        with store_errors(self.path):
             for run in runs:
                 place = datasets.index(run.key.dataset), methods.index(run.key.method)
                 for chosen in run.selections:
                     if chosen.selection in (selection, UNSEARCHED):
-                        found = chosen.metrics | chosen.by_frequency
-                        values[(*place, run.key.repetition)] = found.get(metric, math.nan)
+                        scores = chosen.metrics | chosen.by_frequency
+                        values[(*place, run.key.repetition)] = scores.get(metric, math.nan)
         return ScoreTable(metric, greater_is_better(metric), datasets, methods, values)
 
     # Writing.
@@ -293,39 +287,37 @@ class Store:
             If the data of a data set differ from those of existing results; nothing is added.
         """
         self.check_in_place()
-        fingerprints: dict[str, str] = {}
         new = 0
         with self.writing() as connection:
             for outcome in outcomes:
+                connection.execute(f"DELETE FROM claims WHERE {_OF_KEY}", outcome.key)
                 if connection.execute(
                     f"SELECT 1 FROM tasks WHERE {_OF_KEY} AND state = 'done'", outcome.key
                 ).fetchone():
                     continue
                 if isinstance(outcome, Run):
-                    self._check_data(outcome, fingerprints)
+                    self._check_data(connection, outcome)
                 state = "done" if isinstance(outcome, Run) else "failed"
                 connection.execute(
-                    "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, ?)",
+                    "INSERT OR REPLACE INTO tasks (dataset, method, repetition, state, content, at)"
+                    " VALUES (?, ?, ?, ?, ?, ?)",
                     (*outcome.key, state, to_json(outcome), time.time()),
                 )
                 new += 1
         self.check_in_place()
         return new
 
-    def _check_data(self, run: Run, fingerprints: dict[str, str]) -> None:
+    def _check_data(self, connection: sqlite3.Connection, run: Run) -> None:
         """Check that all results of a data set were computed on the same data."""
-        dataset = run.key.dataset
-        if dataset not in fingerprints:
-            found = self._query(
-                "SELECT content FROM tasks WHERE dataset = ? AND state = 'done' LIMIT 1", (dataset,)
-            )
-            with damage_in_words(self.path):
-                known = parsed(found[0][0], dict)["data_fingerprint"] if found else None
-            fingerprints[dataset] = known or run.data_fingerprint
-        if run.data_fingerprint != fingerprints[dataset]:
+        known = connection.execute(
+            "SELECT json_extract(content, '$.data_fingerprint') FROM tasks "
+            "WHERE dataset = ? AND state = 'done' LIMIT 1",
+            (run.key.dataset,),
+        ).fetchone()
+        if known is not None and known[0] != run.data_fingerprint:
             raise StoreError(
-                f"the data of {dataset!r} differ from those of the rows in {self.path}: has the "
-                "file changed? Use another name for the new data, or a new store"
+                f"the data of {run.key.dataset!r} differ from those of the rows in {self.path}: "
+                "has the file changed? Use another name for the new data, or a new store"
             )
 
     def merge(self, *sources: str | Path) -> int:
@@ -402,7 +394,7 @@ class Store:
             raise StoreError(f"results can only be exported to .csv, not to {path.name}")
         if path.exists():
             with path.open("rb") as file:
-                if not file.read(len(CSV_HEAD)) == CSV_HEAD.encode():
+                if file.read(len(CSV_HEAD)) != CSV_HEAD.encode():
                     raise StoreError(
                         f"{path} already exists and is not an export of results: choose another "
                         "name, or delete it"
@@ -414,31 +406,21 @@ class Store:
 
         SQLite continues to write to a deleted file, so that rows would be lost.
         """
-        found = identity(self.path)
-        if found != self._identity:
-            what = "was deleted" if found is None else "was replaced by another file"
+        present = identity(self.path)
+        if present != self._identity:
+            what = "was deleted" if present is None else "was replaced by another file"
             raise StoreError(
                 f"{self.path} {what} while it was in use. Nothing more is written; rows computed "
                 "after that are lost"
             )
 
-    @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
+    def writing(self) -> AbstractContextManager[sqlite3.Connection]:
         """Run a transaction: all changes are stored, or none."""
-        with errors_in_words(self.path), transaction(self._connection):
-            yield self._connection
+        return writing(self._connection, self.path)
 
-    def _contents(self, state: str) -> list[tuple[TaskKey, str]]:
-        rows = self._query(
-            "SELECT dataset, method, repetition, content FROM tasks WHERE state = ? "
-            "ORDER BY dataset, method, repetition",
-            (state,),
-        )
-        return [(TaskKey(*key), content) for *key, content in rows]
-
-    def _query(self, statement: str, values: Iterable[Any] = ()) -> list[Any]:
-        with errors_in_words(self.path):
-            return self._connection.execute(statement, tuple(values)).fetchall()
+    def _query(self, statement: str, *values: str) -> list[Any]:
+        with store_errors(self.path):
+            return self._connection.execute(statement, values).fetchall()
 
 
 def _read_runs(path: Path) -> list[Run]:
@@ -455,11 +437,12 @@ def _same_numbers(a: Run, b: Run) -> bool:
     )
 
 
-def _described(rows: list[tuple[str]], path: Path) -> Experiment:
+def _described(connection: sqlite3.Connection, path: Path) -> Experiment:
     """Return the experiment of a store.
 
     Nothing is imported: results can be read without the methods being installed, and a file must
     not determine which code is run.
     """
-    with damage_in_words(path):
-        return Experiment.from_dict(parsed(rows[0][0], dict), str(path))
+    with store_errors(path):
+        (description,) = connection.execute("SELECT description FROM experiment").fetchone()
+        return Experiment.from_dict(parsed(description, dict), str(path))

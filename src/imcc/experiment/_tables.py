@@ -97,7 +97,7 @@ def load_table(name: str, path: str, options: Mapping[str, Any]) -> TableData:
 
 def check_options(name: str, options: Mapping[str, Any]) -> None:
     """Raise an error for options that a table does not have."""
-    if unknown := sorted(set(options) - set(OPTIONS)):
+    if unknown := sorted(set(options) - {"table", *OPTIONS}):
         raise ExperimentError(
             f"data set {name!r}: unknown option {unknown[0]!r} for a table; known options are "
             f"{', '.join(OPTIONS)}"

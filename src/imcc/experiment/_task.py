@@ -28,22 +28,12 @@ from imcc.experiment._scores import (
     precision_by_frequency,
     predictions,
 )
-from imcc.experiment._select import calibrates, fit_choice, prepare, searches
+from imcc.experiment._select import fit_choice, prepare, searches
 from imcc.experiment._tables import TableData
 from imcc.metrics import METRICS
 
-# Below this many entries in X and Y, threads cost more than they save; see choose_threads.
+# Below this many entries in X and Y, synchronising threads takes longer than computing.
 _SMALL = 1_000_000
-
-
-def choose_threads(data: Dataset, available: int | None = None) -> int | None:
-    """Return the default number of threads of the linear algebra for a task.
-
-    One if X and Y have less than a million entries (rows x (features + labels)), since
-    synchronising threads then takes longer than computing; otherwise ``available``.  The rule only
-    depends on the data, so that a result does not depend on the number of parallel tasks.
-    """
-    return 1 if data.n_rows * (data.n_features + data.n_labels) < _SMALL else available
 
 
 def run_task(
@@ -94,9 +84,27 @@ def run_task(
                     "store"
                 )
             seed = split_seed(task.protocol.seed, data.name, data.n_rows, task.repetition)
-            limit = choose_threads(data, available) if threads is None else threads
-            with threadpool_limits(limit), _seeded(seed):
-                return _run(task, data, table, fingerprint, seed, meter, caught, device)
+            if threads is None:
+                # Of the data alone, so that a result does not depend on the number of tasks.
+                small = data.n_rows * (data.n_features + data.n_labels) < _SMALL
+                threads = 1 if small else available
+            with threadpool_limits(threads), _seeded(seed):
+                return Run(
+                    key=task.key,
+                    fingerprint=task.fingerprint,
+                    data_fingerprint=fingerprint,
+                    seed=seed,
+                    n_labels=data.n_labels,
+                    **_measure(task, data, table, seed, device),
+                    cpu_seconds=meter.cpu_seconds(),
+                    peak_memory=meter.peak_memory(),
+                    # Each warning once.
+                    warnings=tuple(
+                        dict.fromkeys(f"{w.category.__name__}: {w.message}" for w in caught)
+                    ),
+                    environment={**environment(device), "threads": threads_in_use()},
+                    finished=now(),
+                )
     except (Exception, SystemExit) as error:
         reason = f"{type(error).__name__}: {error}"
         if isinstance(error, SystemExit):
@@ -106,14 +114,7 @@ def run_task(
 
 def failure(task: Task, error: str, seconds: float, trace: str = "") -> Failure:
     """Return the failure of a task."""
-    return Failure(
-        task.key,
-        error=error,
-        traceback=trace,
-        seconds=seconds,
-        environment=environment(),
-        finished=now(),
-    )
+    return Failure(task.key, error, trace, seconds, now())
 
 
 @contextmanager
@@ -130,16 +131,10 @@ def _seeded(seed: int) -> Iterator[None]:
         np.random.set_state(numpys)  # noqa: NPY002
 
 
-def _run(
-    task: Task,
-    data: Dataset,
-    table: TableData | None,
-    fingerprint: str,
-    seed: int,
-    meter: Meter,
-    caught: list[Any],
-    device: str | None,
-) -> Run:
+def _measure(
+    task: Task, data: Dataset, table: TableData | None, seed: int, device: str | None
+) -> dict[str, Any]:
+    """Split the data, fit the method and score the held-out rows; return fields of a Run."""
     protocol = task.protocol
     train, test = paper_splits(
         data,
@@ -154,96 +149,45 @@ def _run(
     else:
         X, X_new = table.features(train, test)
     if task.dataset.standardize:
-        X, X_new = standardized(X, X_new)
-    estimator = prepare(task, seed, device)
+        # Sparse columns are not centred, so that they stay sparse.
+        scaler = StandardScaler(with_mean=not sp.issparse(X)).fit(X)
+        X, X_new = scaler.transform(X), scaler.transform(X_new)
+    estimator, calibrate = prepare(task, seed, device)
     start = time.perf_counter()
     estimator.fit(X, Y)
-    fit_seconds = time.perf_counter() - start
+    fit_seconds = search_seconds = time.perf_counter() - start
+    scored: dict[str, tuple[dict[str, float], dict[str, float], float]] = {}
+
+    def score(model: Any, name: str) -> tuple[dict[str, float], dict[str, float]]:
+        """Return the metrics on the held-out rows; settings chosen twice share a model."""
+        if name not in scored:
+            start = time.perf_counter()
+            scores = centred_scores(model, X_new, Y.shape[1])
+            seconds = time.perf_counter() - start
+            metrics = all_metrics(Y_new, scores, predictions(model, X_new, scores))
+            scored[name] = metrics, precision_by_frequency(Y, Y_new, scores), seconds
+        return scored[name][:2]
+
+    selections = []
     if not searches(estimator):
-        scores, predicted, predict_seconds = _score(estimator, X_new, Y.shape[1])
-        metrics = all_metrics(Y_new, scores, predicted)
-        by_frequency = precision_by_frequency(Y, Y_new, scores)
-        selections = [Selection(UNSEARCHED, {}, None, metrics, by_frequency)]
         search_seconds = 0.0
+        selections.append(Selection(UNSEARCHED, {}, None, *score(estimator, "")))
     else:
-        search_seconds = fit_seconds
-        selections, refit_seconds, predict_seconds = _select(
-            estimator,
-            protocol.scoring,
-            X,
-            Y,
-            X_new,
-            Y_new,
-            # Not by the search itself, see prepare.
-            calibrate=calibrates(task.method.build(task.allow)),
-        )
-        fit_seconds += refit_seconds
-    return Run(
-        key=task.key,
-        fingerprint=task.fingerprint,
-        data_fingerprint=fingerprint,
-        seed=seed,
-        n_train=len(train),
-        n_test=len(test),
-        n_features=X.shape[1],
-        n_labels=data.n_labels,
-        selections=tuple(selections),
-        fit_seconds=fit_seconds,
-        search_seconds=search_seconds,
-        predict_seconds=predict_seconds,
-        cpu_seconds=meter.cpu_seconds(),
-        peak_memory=meter.peak_memory(),
-        # Each warning once.
-        warnings=tuple(dict.fromkeys(f"{w.category.__name__}: {w.message}" for w in caught)),
-        environment={**environment(device), "threads": threads_in_use()},
-        finished=now(),
-    )
-
-
-def standardized(X: Any, X_new: Any) -> tuple[Any, Any]:
-    """Return the features of training and test rows, standardized by the training rows.
-
-    Columns of a sparse matrix are divided by their standard deviation and not centred, so that
-    they stay sparse.
-    """
-    scaler = StandardScaler(with_mean=not sp.issparse(X)).fit(X)
-    return scaler.transform(X), scaler.transform(X_new)
-
-
-def _select(
-    search: Any,
-    scoring: str,
-    X: Any,
-    Y: np.ndarray,
-    X_new: Any,
-    Y_new: np.ndarray,
-    calibrate: bool,
-) -> tuple[list[Selection], float, float]:
-    """Return the settings chosen by each metric, and the fit and predict times of the first.
-
-    The metric of the experiment comes first.  Metrics that chose the same setting share a model.
-    """
-    fitted: dict[str, Any] = {}
-    judged: dict[str, tuple[dict[str, float], dict[str, float]]] = {}
-    selections, times = [], []
-    for metric in (scoring, *(name for name in METRICS if name != scoring)):
-        start = time.perf_counter()
-        setting, cv_score = fit_choice(search, metric, fitted, X, Y, calibrate)
-        refit_seconds = time.perf_counter() - start
-        name = repr(setting)
-        if name not in judged:
-            scores, predicted, predict_seconds = _score(fitted[name], X_new, Y.shape[1])
-            judged[name] = (
-                all_metrics(Y_new, scores, predicted),
-                precision_by_frequency(Y, Y_new, scores),
-            )
-            times.append((refit_seconds, predict_seconds))
-        selections.append(Selection(metric, setting, cv_score, *judged[name]))
-    return selections, *times[0]
-
-
-def _score(model: Any, X: Any, n_labels: int) -> tuple[np.ndarray, np.ndarray, float]:
-    start = time.perf_counter()
-    scores = centred_scores(model, X, n_labels)
-    seconds = time.perf_counter() - start
-    return scores, predictions(model, X, scores), seconds
+        fitted: dict[str, Any] = {}
+        # The metric of the experiment comes first; the times are those of its choice.
+        for metric in (protocol.scoring, *(name for name in METRICS if name != protocol.scoring)):
+            start = time.perf_counter()
+            setting, cv_score = fit_choice(estimator, metric, fitted, X, Y, calibrate)
+            if not selections:
+                fit_seconds += time.perf_counter() - start
+            name = repr(setting)
+            selections.append(Selection(metric, setting, cv_score, *score(fitted[name], name)))
+    return {
+        "n_train": len(train),
+        "n_test": len(test),
+        "n_features": X.shape[1],
+        "selections": tuple(selections),
+        "fit_seconds": fit_seconds,
+        "search_seconds": search_seconds,
+        "predict_seconds": next(iter(scored.values()))[2],
+    }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from imcc.comparison import Comparison
@@ -40,7 +38,7 @@ def draw_critical_difference(comparison: Comparison, *, control: bool = True) ->
     J. Demšar, "Statistical comparisons of classifiers over multiple data sets", Journal of Machine
     Learning Research 7, 2006.
     """
-    if comparison.nemenyi is None:
+    if comparison.nemenyi is None or comparison.friedman is None:
         raise ValueError(f"comparison has no tests of ranks: {comparison.reasons['nemenyi']}")
     against = comparison.against_control if control else None
     if against is None:
@@ -57,9 +55,10 @@ def draw_critical_difference(comparison: Comparison, *, control: bool = True) ->
     bars_y = _AXIS_Y + (0.2 if groups else 0.1)
     names_y = bars_y + _BAR * len(groups) + 0.2
     with style():
-        left_edge = _widest(labels, left)
+        widths = [text_width(label, _SIZE, "bold") + 0.25 for label in labels]
+        left_edge = max(widths[i] for i in left)
         # The ruler's text may be longer than the names on the right.
-        right_edge = max(_widest(labels, right), 0.95)
+        right_edge = max(0.95, *(widths[i] for i in right))
         width = left_edge + _AXIS + right_edge
         height = names_y + _LINE * (half - 1) + 0.18
         figure = new_figure(width, height)
@@ -127,49 +126,33 @@ def draw_critical_difference(comparison: Comparison, *, control: bool = True) ->
                     color=colour,
                     weight="bold" if is_control else "normal",
                 )
-    return Picture(figure, *_texts(comparison, critical, control=against is not None))
-
-
-def _widest(labels: list[str], methods: Sequence[int]) -> float:
-    return max(text_width(labels[i], _SIZE, "bold") for i in methods) + 0.25
-
-
-def _texts(comparison: Comparison, critical: float, *, control: bool) -> tuple[str, str]:
-    """Return caption and description."""
     names = [one_line(name) for name in comparison.methods]
     title = metric_title(comparison.metric)
+    order = "; ".join(f"{names[i]} {ranks[i]:.2f}" for i in comparison.order)
     caption = (
         f"Mean ranks by {title} over {counted(len(comparison.datasets), 'data set')}; 1 is best, "
         "on the left. "
     )
-    order = "; ".join(f"{names[i]} {comparison.mean_ranks[i]:.2f}" for i in comparison.order)
-    description = f"Critical-difference diagram, {title}. Mean ranks, best first: {order}."
-    if comparison.friedman is not None:
-        description += f" Friedman's test: {p_text(comparison.friedman.f_p)}."
-    assert comparison.nemenyi is not None
-    against = comparison.against_control
-    if control and against is not None:
-        name = names[against.control]
+    if against is not None:
+        own = names[against.control]
+        different = joined(names[i] for i in np.flatnonzero(against.ranks_differ))
         caption += (
             f"The shaded interval is the critical difference CD = {critical:.2f} to both sides of "
-            f"{name} (diamond). Methods outside (full circles) differ from it, those inside (open "
-            "circles) do not significantly (Bonferroni and Dunn's test, level "
-            f"{comparison.alpha:g}; Nemenyi's, made for all pairs, would have "
-            f"CD = {comparison.nemenyi.critical_difference:.2f})."
+            f"{own} (diamond). Methods outside (full circles) differ from it, those inside "
+            "(open circles) do not significantly (Bonferroni and Dunn's test, level "
+            f"{comparison.alpha:g})."
         )
-        different = joined(names[i] for i in np.flatnonzero(against.ranks_differ))
-        description += f" Different from {name}: {different or 'no method'}."
+        groups_text = f"Different from {own}: {different or 'no method'}."
     else:
+        together = "; ".join(joined(names[i] for i in group) for group in groups)
         caption += (
             "Methods joined by a thick bar are not significantly different: their mean ranks are "
             f"closer than the critical difference CD = {critical:.2f} (Nemenyi's test of all "
             f"pairs, level {comparison.alpha:g})."
         )
-        groups = [joined(names[i] for i in group) for group in comparison.nemenyi.cliques]
-        description += f" Groups without significant differences: {'; '.join(groups) or 'none'}."
-    if len(names) == 2:
-        caption += (
-            " With two methods Wilcoxon's test is preferable: it uses the size of the differences, "
-            "ranks do not."
-        )
-    return caption, description
+        groups_text = f"Groups without significant differences: {together or 'none'}."
+    description = (
+        f"Critical-difference diagram, {title}. Mean ranks, best first: {order}. Friedman's test: "
+        f"{p_text(comparison.friedman.f_p)}. {groups_text}"
+    )
+    return Picture(figure, caption, description)

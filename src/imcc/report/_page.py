@@ -4,23 +4,33 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shlex
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from imcc._utils.html import render_page
-from imcc.experiment import EACH, Experiment, PublishedComparison, Run, compare_with_published
+from imcc._utils.optional import require
+from imcc._utils.progress import report_progress
+from imcc.comparison import ScoreTable
+from imcc.experiment import Experiment, Run, Store, compare_with_published
 from imcc.experiment._published import VERDICTS
 from imcc.metrics import METRICS
-from imcc.report._figures import dataset_figure, draw_figures, panel_figure
-from imcc.report._html import FILTERS, inline_figures
-from imcc.report._results import OWN, Panel, Results
+from imcc.report import _words as words
+from imcc.report._cd_diagram import draw_critical_difference
+from imcc.report._picture import Picture
+from imcc.report._results import OWN, Panel, compare_runs
+from imcc.report._spread import draw_spread
 from imcc.report._tables import paper_table
+from imcc.report._times import gather_times
 from imcc.report._verdict import verdict, when_not
 from imcc.report._words import TIMES, counted, joined, metric_title, one_line, setting_value
+
+#: The templates use the functions of _words.
+FILTERS = {name: value for name, value in vars(words).items() if callable(value)}
 
 #: The ranges of ``LABEL_RANGES`` in words: the share of the training rows that have the label.
 _RANGE_TITLES = {
@@ -31,61 +41,82 @@ _RANGE_TITLES = {
 }
 
 
-def render(results: Results, title: str | None = None) -> str:
+def render(
+    store: Store,
+    panels: Sequence[Panel],
+    *,
+    control: str | None = None,
+    title: str | None = None,
+    published: str | os.PathLike[str] | None = None,
+) -> str:
     """Return the page.
 
     Parameters
     ----------
-    results : Results
-        Result of :func:`imcc.report._results.gather`.
-    title : str, default=None
-        Title; the name of the experiment by default.
+    store : Store
+        The results.
+    panels : sequence of Panel
+        Their comparisons (:func:`imcc.report._results.make_panels`).
+    control, title, published
+        As for :func:`imcc.report.write_report`.
     """
-    figures = inline_figures(draw_figures(results))
-    own = [panel for panel in results.panels if OWN in panel.selections]
+    experiment, runs = store.experiment, store.runs()
+    failures, missing = store.failures(), store.missing()
+    failed = {failure.key for failure in failures}
+    own = [panel for panel in panels if OWN in panel.selections]
+    n_steps = len(panels) + len(experiment.datasets)
+    figures = []
+    for number, panel in enumerate(panels):
+        report_progress(number, n_steps)
+        figures.append(_critical_differences(panel, f"f{number}"))
     return render_page(
         "imcc.report",
         "report",
         FILTERS,
-        title=one_line(title or results.experiment.name),
-        results=results,
-        finished=max((run.finished for run in results.runs), default=""),
-        n_tasks=len(results.experiment.tasks()),
-        waiting=_waiting(results),
-        about=_about(results.experiment),
+        title=one_line(title or experiment.name),
+        scoring=experiment.protocol.scoring,
+        selections=list(dict.fromkeys(s for panel in panels for s in panel.selections)),
+        finished=max((run.finished for run in runs), default=""),
+        n_tasks=len(experiment.tasks()),
+        n_missing=len(missing),
+        failures=failures,
+        waiting=[one_line(str(key)) for key in missing if key not in failed],
+        about=_about(experiment),
         verdicts=[(panel, verdict(panel)) for panel in own],
-        when_not=when_not(own[0], own[1:], results.runs) if own else None,
-        panels=[
-            {
-                "metric": panel.metric,
-                "greater_is_better": panel.scores.greater_is_better,
-                "selections": panel.selections,
-                "table": paper_table(panel),
-                "comparison": panel.comparison,
-                "cd": _existing(
-                    figures, panel_figure("cd_control", panel), panel_figure("cd", panel)
-                ),
-                "time": _existing(figures, panel_figure("time", panel)),
-            }
-            for panel in results.panels
-        ],
-        labels=_labels(results),
-        datasets=list(_datasets(results, figures)),
-        published=_published(results),
-        environments=_environments(results),
-        warnings=_warnings(results),
-        reproduction=reproduction(results.experiment, results.path.name),
+        when_not=when_not(own[0], own[1:], runs) if own else None,
+        panels=panels,
+        tables=[paper_table(panel) for panel in panels],
+        figures=figures,
+        labels=_labels(store),
+        datasets=list(_datasets(experiment, runs, panels, control)),
+        times=_times(runs),
+        published=None if published is None else _published(panels, published),
+        verdict_names=VERDICTS,
+        environments=_environments(runs),
+        warnings=_warnings(runs),
+        reproduction=reproduction(experiment, store.path.name),
     )
 
 
-def _existing(figures: dict[str, Any], *names: str) -> list[Any]:
-    return [figures[name] for name in names if name in figures]
+def _critical_differences(panel: Panel, prefix: str) -> list[dict[str, Any]]:
+    """Return the diagrams of a panel, which compare with the control, if any, and all pairs."""
+    comparison = panel.comparison
+    if comparison is None or comparison.nemenyi is None:
+        return []
+    pictures = [draw_critical_difference(comparison, control=False)]
+    if comparison.against_control is not None:
+        pictures.insert(0, draw_critical_difference(comparison))
+    return [_inline(picture, f"{prefix}-{i}") for i, picture in enumerate(pictures)]
 
 
-def _waiting(results: Results) -> list[str]:
-    """Return the tasks that are neither done nor failed."""
-    failed = {failure.key for failure in results.failures}
-    return [one_line(str(key)) for key in results.missing if key not in failed]
+def _inline(picture: Picture, prefix: str) -> dict[str, Any]:
+    """Return a figure for the macro ``figure`` of the templates."""
+    markup = require("markupsafe", "Writing a report").Markup
+    return {
+        "svg": markup(picture.inline(prefix)),
+        "caption": picture.caption,
+        "width": round(72 * float(picture.figure.get_size_inches()[0])),
+    }
 
 
 def _about(experiment: Experiment) -> dict[str, str]:
@@ -101,53 +132,58 @@ def _about(experiment: Experiment) -> dict[str, str]:
     }
 
 
-def _labels(results: Results) -> dict[str, Any]:
+def _labels(store: Store) -> dict[str, Any]:
     """Return who is best for rare and frequent labels, and the means and ranks of all methods."""
+    ranges = []
     cells: dict[str, dict[str, tuple[float, float, bool]]] = {}
-    for name, panel in results.labels.items():
-        assert panel.comparison is not None
-        means = panel.comparison.means.mean(axis=0)
-        for method, mean, rank in zip(
-            panel.comparison.methods, means, panel.comparison.mean_ranks, strict=True
-        ):
-            cells.setdefault(method, {})[name] = (mean, rank, mean == means.max())
+    for name, title in _RANGE_TITLES.items():
+        scores = store.scores(name)
+        methods = [m for m, n in zip(scores.methods, scores.counts.sum(axis=0), strict=True) if n]
+        panel = compare_runs(scores.select(methods=methods)) if methods else None
+        if panel is None or panel.comparison is None or len(panel.comparison.methods) < 2:
+            continue
+        comparison = panel.comparison
+        ranges.append((title, comparison, verdict(panel)))
+        means = comparison.means.mean(axis=0)
+        for row in zip(comparison.methods, means, comparison.mean_ranks, strict=True):
+            method, mean, rank = row
+            cells.setdefault(method, {})[title] = (mean, rank, mean == means.max())
     return {
-        "ranges": [
-            (_RANGE_TITLES[name], panel.comparison, verdict(panel))
-            for name, panel in results.labels.items()
-        ],
+        "ranges": ranges,
         "methods": {
-            method: [cells[method].get(name) for name in results.labels]
+            method: [cells[method].get(title) for title, _, _ in ranges]
             for method in sorted(cells, key=lambda m: min(rank for _, rank, _ in cells[m].values()))
         },
     }
 
 
-def _datasets(results: Results, figures: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _datasets(
+    experiment: Experiment, runs: list[Run], panels: Sequence[Panel], control: str | None
+) -> Iterator[dict[str, Any]]:
     """Yield the figure, the facts and the methods of each data set."""
-    for number, spec in enumerate(results.experiment.datasets):
-        runs = [run for run in results.runs if run.key.dataset == spec.name]
-        figure = _existing(figures, dataset_figure("spread", number, spec.name))
-        if results.main is None or not figure:
+    n_steps = len(panels) + len(experiment.datasets)
+    for number, spec in enumerate(experiment.datasets):
+        report_progress(len(panels) + number, n_steps)
+        own = [run for run in runs if run.key.dataset == spec.name]
+        if not panels or not panels[0].scores.select([spec.name]).counts.any():
             yield {"name": spec.name, "figure": None}
             continue
-        run = runs[0]
+        scores, run = panels[0].scores.select([spec.name]), own[0]
         yield {
             "name": spec.name,
-            "figure": figure[0],
+            "figure": _inline(draw_spread(scores, spec.name, control), f"d{number}"),
             "facts": {
                 "rows": f"{run.n_train + run.n_test:,}",
                 "of them for training": f"{run.n_train:,}",
                 "features": f"{run.n_features:,}",
                 "labels": f"{run.n_labels:,}",
             },
-            "methods": list(_methods(results.main, spec.name, runs, results.scoring)),
+            "methods": list(_methods(scores, own, experiment.protocol.scoring)),
         }
 
 
-def _methods(panel: Panel, dataset: str, runs: list[Run], scoring: str) -> Iterator[dict[str, Any]]:
+def _methods(scores: ScoreTable, runs: list[Run], scoring: str) -> Iterator[dict[str, Any]]:
     """Yield score, time, memory and chosen settings of each method with runs on a data set."""
-    scores = panel.scores.select([dataset])
     for method, mean, std in zip(scores.methods, scores.mean()[0], scores.std()[0], strict=True):
         own = [run for run in runs if run.key.method == method]
         if own:
@@ -180,72 +216,59 @@ def _with_counts(values: Counter[str]) -> list[str]:
     return [f"{one_line(value)} ({n}{TIMES})" for value, n in values.most_common()]
 
 
-def _published(results: Results) -> dict[str, Any] | None:
+def _times(runs: Sequence[Run]) -> dict[str, Any] | None:
+    """Return the training times of the methods, relative to a fast one with many data sets."""
+    if not runs:
+        return None
+    threads, times, n_others = gather_times(runs)
+    unit = min(times, key=lambda t: (-len(t.seconds), t.place, t.mean))
+    shared = [t for t in times if t.shared(unit)]
+    return {
+        "unit": unit,
+        "threads": threads,
+        "n_others": n_others,
+        "rows": sorted(((t, t.ratio(unit)) for t in shared), key=lambda row: row[1]),
+        "machines": len({machine for t in shared for machine in t.machines}),
+    }
+
+
+def _published(panels: Sequence[Panel], published: str | os.PathLike[str]) -> dict[str, Any] | None:
     """Return the values of the template; None if there is nothing to compare."""
-    compared = {
-        selection: comparison
-        for selection in results.selections
-        if (comparison := _compare_published(results, selection)) is not None
-    }
-    if not compared:
-        return None
+    source = ""
     blocks = []
-    for selection, comparison in compared.items():
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    for panel in panels:
+        if panel.metric not in METRICS:
+            continue
+        comparison = compare_with_published({panel.metric: panel.scores}, published)
+        source = comparison.source
         cells = [cell for cell in comparison.cells if cell.mean is not None]
-        for metric in dict.fromkeys(cell.metric for cell in cells):
-            selections: tuple[str, ...] = (selection,)
-            if metric == results.scoring and len(results.selections) > 1:
-                if selection != OWN:
-                    continue  # the same numbers
-                selections = (OWN, EACH)
-            of_metric = [cell for cell in cells if cell.metric == metric]
-            blocks.append(
-                {
-                    "metric": metric,
-                    "selections": selections,
-                    "greater_is_better": METRICS[metric].greater_is_better,
-                    "methods": list(dict.fromkeys(cell.method for cell in of_metric)),
-                    "datasets": list(dict.fromkeys(cell.dataset for cell in of_metric)),
-                    "cells": {(cell.dataset, cell.method): cell for cell in of_metric},
-                }
-            )
-    source = next(iter(compared.values())).source
-    return {"source": source, "verdicts": VERDICTS, "compared": compared, "blocks": blocks}
+        methods = list(dict.fromkeys(cell.method for cell in cells))
+        for selection in panel.selections:
+            for method in methods:
+                of_method = counts.setdefault((selection, method), Counter())
+                of_method.update(comparison.counts(method))
+        if cells:
+            datasets = list(dict.fromkeys(cell.dataset for cell in cells))
+            by_place = {(cell.dataset, cell.method): cell for cell in cells}
+            blocks.append((panel, datasets, methods, by_place))
+    rows = [(*key, counts[key]) for key in sorted(counts, key=lambda key: key[0] != OWN)]
+    return {"source": source, "counts": rows, "blocks": blocks} if blocks else None
 
 
-def _compare_published(results: Results, selection: str) -> PublishedComparison | None:
-    """Compare the results with published ones; None if there are none of the same names."""
-    if results.published is None:
-        return None
-    tables = {
-        panel.metric: panel.scores
-        for panel in results.panels
-        if panel.metric in METRICS and selection in panel.selections
-    }
-    result = compare_with_published(tables, results.published, alpha=results.alpha)
-    return result if any(cell.mean is not None for cell in result.cells) else None
-
-
-def _environments(results: Results) -> list[tuple[int, dict[str, Any]]]:
+def _environments(runs: Sequence[Run]) -> list[tuple[int, dict[str, Any]]]:
     """Return the distinct environments of the results with their counts, the most common first."""
-    environments = {repr(sorted(r.environment.items())): r.environment for r in results.runs}
-    counts = Counter(repr(sorted(r.environment.items())) for r in results.runs)
+    counts = Counter(json.dumps(run.environment, sort_keys=True) for run in runs)
     return [
-        (
-            n,
-            {
-                k.replace("_gib", " (GiB)").replace("_", " "): v
-                for k, v in environments[text].items()
-            },
-        )
+        (n, {k.replace("_gib", " (GiB)"): v for k, v in json.loads(text).items()})
         for text, n in counts.most_common()
     ]
 
 
-def _warnings(results: Results) -> dict[str, str]:
+def _warnings(runs: Sequence[Run]) -> dict[str, str]:
     """Return the distinct warnings with the methods that gave them."""
     methods: dict[str, Counter[str]] = {}
-    for run in results.runs:
+    for run in runs:
         for text in run.warnings:
             methods.setdefault(text, Counter())[run.key.method] += 1
     return {text: ", ".join(_with_counts(counts)) for text, counts in methods.items()}
@@ -265,22 +288,10 @@ def reproduction(experiment: Experiment, store: str) -> dict[str, Any]:
     allowed = [word for package in experiment.packages() for word in ("--allow", package)]
     return {
         "file": file,
-        "description": json.dumps(
-            _without_defaults(experiment.to_dict()), indent=2, ensure_ascii=False
-        ),
+        "description": json.dumps(experiment.to_dict(), indent=2, ensure_ascii=False),
         "in_memory": [spec.name for spec in experiment.datasets if spec.in_memory],
         "commands": [
             shlex.join(["imcc", "experiment", "run", file, *allowed, "-o", store]),
             shlex.join(["imcc", "report", store, "-o", "report.html"]),
         ],
     }
-
-
-def _without_defaults(value: Any) -> Any:
-    """Return a description of an experiment with the parameters that were given only."""
-    if isinstance(value, dict):
-        is_method = "estimator" in value
-        return {
-            k: _without_defaults(v) for k, v in value.items() if not (is_method and k == "defaults")
-        }
-    return [_without_defaults(item) for item in value] if isinstance(value, list) else value

@@ -1,31 +1,19 @@
-"""The data of a report: the results of a store and their comparisons."""
+"""The comparisons of a report."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import nullcontext
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from imcc._utils.progress import report_progress
+from imcc._utils.validation import check_choice
 from imcc.comparison import Comparison, ScoreTable, compare
-from imcc.comparison._table import drop_missing, few_datasets
-from imcc.experiment import (
-    ALL_METRICS,
-    EACH,
-    LABEL_RANGES,
-    Experiment,
-    Failure,
-    Run,
-    Store,
-    TaskKey,
-)
+from imcc.comparison._table import drop_missing
+from imcc.experiment import ALL_METRICS, EACH, Store
 from imcc.experiment._results import UNSEARCHED
 from imcc.metrics import METRICS
-from imcc.report._words import counted, one_line, rank_text
+from imcc.report._words import one_line
 
 #: Default control, if the experiment has a method of this name.
 DEFAULT_CONTROL = "imcc"
@@ -46,9 +34,6 @@ class Panel:
         repetitions; None if they have no repetition in common.
     left_out : tuple of str
         What is not ranked with the others, and why.
-    partial : dict of str to Comparison
-        Per method that is not ranked with the others, but has enough data sets: its comparison with
-        them on these.
     selections : tuple of str
         How settings were chosen: ``"own"``, ``"each"``, or both if they are the same.
     """
@@ -56,7 +41,6 @@ class Panel:
     scores: ScoreTable
     comparison: Comparison | None
     left_out: tuple[str, ...] = ()
-    partial: dict[str, Comparison] = field(default_factory=dict)
     selections: tuple[str, ...] = (OWN,)
 
     @property
@@ -65,126 +49,40 @@ class Panel:
         return self.scores.metric
 
 
-@dataclass(frozen=True, eq=False)
-class Results:
-    """The contents of a store and their comparisons.
+def make_panels(store: Store, control: str | None) -> list[Panel]:
+    """Compare the results of a store by each metric that has values, that of the experiment first.
 
-    Attributes
-    ----------
-    path : Path
-        The store.
-    experiment : Experiment
-    runs, failures : list
-        Results and failures.
-    missing : list of TaskKey
-        Tasks that are not done.
-    control : str or None
-        The method that the others are compared with.
-    alpha : float
-        Significance level.
-    panels : list of Panel
-        One per metric with values and way of choosing settings.
-    labels : dict of str to Panel
-        Average precision of labels by their frequency, per range of it that can be compared.
-    published : path-like or None
-        File of published results that are shown beside these.
+    The five metrics by which searches choose have two panels, if there are searches.
     """
-
-    path: Path
-    experiment: Experiment
-    runs: list[Run]
-    failures: list[Failure]
-    missing: list[TaskKey]
-    control: str | None
-    alpha: float
-    panels: list[Panel]
-    labels: dict[str, Panel]
-    published: str | os.PathLike[str] | None = None
-
-    @property
-    def scoring(self) -> str:
-        """The metric by which the experiment chooses settings."""
-        return self.experiment.protocol.scoring
-
-    @property
-    def selections(self) -> tuple[str, ...]:
-        """The ways of choosing settings; a single one if no method has a search."""
-        return tuple(dict.fromkeys(s for panel in self.panels for s in panel.selections))
-
-    @property
-    def main(self) -> Panel | None:
-        """The panel of the experiment's metric, or of the first metric with values."""
-        return self.panels[0] if self.panels else None
-
-
-def gather(
-    store: Store | str | os.PathLike[str],
-    *,
-    control: str | None = None,
-    alpha: float = 0.05,
-    rope: float = 0.01,
-    published: str | os.PathLike[str] | None = None,
-) -> Results:
-    """Read a store and compare its results; the arguments are those of ``write_report``."""
-    opened = nullcontext(store) if isinstance(store, Store) else Store(Path(store), read_only=True)
-    with opened as source:
-        methods = [method.name for method in source.experiment.methods]
-        if control is not None and control not in methods:
-            raise ValueError(
-                f"control must be one of the experiment's methods ({', '.join(methods)}), got "
-                f"{control!r}"
-            )
-        if control is None and DEFAULT_CONTROL in methods:
-            control = DEFAULT_CONTROL
-        runs = source.runs()
-        return Results(
-            path=source.path,
-            experiment=source.experiment,
-            runs=runs,
-            failures=source.failures(),
-            missing=source.missing(),
-            control=control,
-            alpha=alpha,
-            panels=list(_panels(source, runs, control, alpha, rope)),
-            labels=_compare_by_frequency(source, alpha),
-            published=published,
-        )
-
-
-def _panels(
-    source: Store, runs: list[Run], control: str | None, alpha: float, rope: float
-) -> Iterator[Panel]:
-    protocol = source.experiment.protocol
-    searched = any(s.selection != UNSEARCHED for run in runs for s in run.selections)
+    protocol = store.experiment.protocol
+    searched = any(s.selection != UNSEARCHED for run in store.runs() for s in run.selections)
     metrics = (protocol.scoring, *(m for m in ALL_METRICS if m != protocol.scoring))
+    panels = []
     for number, metric in enumerate(metrics):
         report_progress(number, len(metrics), f"comparing by {metric}")
         # Searches choose by the five metrics; others are reported for the main choice.
         differ = searched and metric in METRICS and metric != protocol.scoring
         both = (OWN, EACH) if searched else (OWN,)
         for selections in ((OWN,), (EACH,)) if differ else (both,):
-            scores = source.scores(metric, None if OWN in selections else EACH)
+            scores = store.scores(metric, None if OWN in selections else EACH)
             if scores.counts.any():
-                yield compare_runs(
-                    scores,
-                    control=control,
-                    alpha=alpha,
-                    test_size=protocol.test_size,
-                    rope=rope,
-                    selections=selections,
-                )
+                panel = compare_runs(scores, control=control, test_size=protocol.test_size)
+                panels.append(replace(panel, selections=selections))
+    return panels
+
+
+def find_control(store: Store, control: str | None) -> str | None:
+    """Return the method that the others are compared with, ``imcc`` by default, if there is one."""
+    methods = [method.name for method in store.experiment.methods]
+    if control is None:
+        return DEFAULT_CONTROL if DEFAULT_CONTROL in methods else None
+    return check_choice("control", control, methods)
 
 
 def compare_runs(
-    scores: ScoreTable,
-    *,
-    control: str | None = None,
-    alpha: float = 0.05,
-    test_size: float | None = None,
-    rope: float = 0.01,
-    selections: tuple[str, ...] = (OWN,),
+    scores: ScoreTable, *, control: str | None = None, test_size: float | None = None
 ) -> Panel:
-    """Compare the methods that can be ranked together, and the others with them.
+    """Compare the methods that can be ranked together.
 
     Parameters
     ----------
@@ -192,58 +90,15 @@ def compare_runs(
         The scores, with at least one run.
     control : str, default=None
         The method that the others are compared with; ignored if it is left out.
-    alpha, test_size, rope
+    test_size : float, default=None
         As for :func:`imcc.comparison.compare`.
-    selections : tuple of str, default=("own",)
-        How settings were chosen.
     """
     part, left_out = drop_missing(scores)
     comparison = None
     if part.datasets and part.methods:
-        comparison = compare(
-            part,
-            control=control if control in part.methods else None,
-            alpha=alpha,
-            test_size=test_size,
-            rope=rope,
-        )
-    has_runs = scores.counts > 0
-    enough = has_runs.sum(axis=0) >= few_datasets(int(has_runs.any(axis=1).sum()))
-    partial = {}
-    for method in np.array(scores.methods)[enough].tolist():
-        if method not in part.methods:
-            runs = scores.common_runs((*part.methods, method))
-            if len(runs.datasets) > 1:
-                partial[method] = compare(runs)
-    texts = [f"{one_line(name)}: {why}{_rank_among(partial, name)}" for name, why in left_out]
-    return Panel(scores, comparison, tuple(texts), partial, selections)
-
-
-def _rank_among(partial: dict[str, Comparison], method: str) -> str:
-    """Return the rank of a method that is ranked separately; "" for other names."""
-    if method not in partial:
-        return ""
-    result = partial[method]
-    ranks = dict(zip(result.methods, result.mean_ranks.tolist(), strict=True))
-    best = min((m for m in ranks if m != method), key=lambda m: ranks[m])
-    return (
-        f"; ranked among the others on {counted(len(result.datasets), 'data set')} its mean rank "
-        f"is {rank_text(ranks[method])} of {len(ranks)} ({one_line(best)}: "
-        f"{rank_text(ranks[best])})"
-    )
-
-
-def _compare_by_frequency(store: Store, alpha: float) -> dict[str, Panel]:
-    """Compare the methods by the average precision of labels, in each range that has records."""
-    panels = {}
-    for name in LABEL_RANGES:
-        scores = store.scores(name)
-        methods = [m for m, n in zip(scores.methods, scores.counts.sum(axis=0), strict=True) if n]
-        if methods:
-            panel = compare_runs(scores.select(methods=methods), alpha=alpha)
-            if panel.comparison is not None and len(panel.comparison.methods) > 1:
-                panels[name] = panel
-    return panels
+        known = control if control in part.methods else None
+        comparison = compare(part, control=known, test_size=test_size)
+    return Panel(scores, comparison, tuple(f"{one_line(name)}: {why}" for name, why in left_out))
 
 
 def leaders(comparison: Comparison) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,19 +43,8 @@ _LATEX = str.maketrans(
 )
 
 
-@dataclass(frozen=True)
-class TableCell:
-    """Result of a method on a data set; NaN where there is none.
-
-    Attributes
-    ----------
-    mean, std : float
-        Mean and standard deviation over the runs.
-    rank : float
-        Rank among the methods that are ranked together; 1 is best, ties get the mean rank.
-    best : bool
-        Whether no other method is better.
-    """
+class TableCell(NamedTuple):
+    """Result of a method on a data set; NaN where there is none."""
 
     mean: float
     std: float
@@ -70,48 +60,49 @@ class TableCell:
 
 @dataclass(frozen=True)
 class PaperTable:
-    """A table of results by one metric, the result of :func:`paper_table`.
+    """A table as in the paper: data sets down, methods across, average ranks below.
 
     Attributes
     ----------
-    metric : str
-        Name of the metric.
-    greater_is_better : bool
-        Whether larger values are better.
-    datasets, methods : tuple of str
-        Names of the rows and columns.
-    cells : tuple of tuple of TableCell
-        One row per data set.
-    mean_ranks : tuple of (str, bool)
-        Mean ranks of the methods, and whether it is the best; empty if nothing is ranked.
+    scores : ScoreTable
+        All scores; their names are those of the rows and columns.
+    cells : list of list of TableCell
+        One row per data set: mean and standard deviation over the runs, the rank among the methods
+        that are ranked together (1 is best, ties get the mean rank), and whether that is the best.
+    mean_ranks : list of (str, bool)
+        Average rank of each method as text, and whether it is the best; empty if nothing is ranked.
     notes : tuple of str
-        Notes on missing runs.
+        What is left out, and why.
     caption : str
         How the values were obtained.
     """
 
-    metric: str
-    greater_is_better: bool
-    datasets: tuple[str, ...]
-    methods: tuple[str, ...]
-    cells: tuple[tuple[TableCell, ...], ...]
-    mean_ranks: tuple[tuple[str, bool], ...]
+    scores: ScoreTable
+    cells: list[list[TableCell]]
+    mean_ranks: list[tuple[str, bool]]
     notes: tuple[str, ...]
     caption: str
 
-    def rows(self, between: str) -> list[tuple[str, list[tuple[str, bool]]]]:
-        """Return the rows, average ranks last; a cell is a text and if it is best.
+    def rows(self, between: str, escapes: dict[int, str], bold: str) -> list[list[str]]:
+        """Return the escaped texts of heading and rows, average ranks last.
 
         Parameters
         ----------
         between : str
             Text between mean and standard deviation.
+        escapes : dict
+            As for ``str.translate``; numbers in Markdown need no escaping, only names.
+        bold : str
+            Format of the best values, with a place ``{}``.
         """
-        lines = [
-            (one_line(dataset), [(cell.text(between), cell.best) for cell in cells])
-            for dataset, cells in zip(self.datasets, self.cells, strict=True)
-        ]
-        return [*lines, ("average rank", list(self.mean_ranks))] if self.mean_ranks else lines
+        rows = [["data set", *(one_line(m).translate(escapes) for m in self.scores.methods)]]
+        texts = [[(cell.text(between), cell.best) for cell in cells] for cells in self.cells]
+        names = [one_line(dataset).translate(escapes) for dataset in self.scores.datasets]
+        if self.mean_ranks:
+            names, texts = [*names, "average rank"], [*texts, self.mean_ranks]
+        for name, row in zip(names, texts, strict=True):
+            rows.append([name, *(bold.format(text) if best else text for text, best in row)])
+        return rows
 
 
 def paper_table(scores: ScoreTable | Panel, *, caption: str = "") -> PaperTable:
@@ -137,41 +128,26 @@ def paper_table(scores: ScoreTable | Panel, *, caption: str = "") -> PaperTable:
     scores, comparison = panel.scores, panel.comparison
     counts, means, stds = scores.counts.copy(), scores.mean(), scores.std()
     ranks = np.full(means.shape, np.nan)
-    mean_ranks: tuple[tuple[str, bool], ...] = ()
+    mean_ranks: list[tuple[str, bool]] = []
     if comparison is not None and len(comparison.methods) > 1:
-        rows = [scores.datasets.index(name) for name in comparison.datasets]
         columns = [scores.methods.index(name) for name in comparison.methods]
-        part = np.ix_(rows, columns)
+        part = np.ix_([scores.datasets.index(name) for name in comparison.datasets], columns)
         counts[part], means[part] = comparison.counts, comparison.means
         stds[part], ranks[part] = comparison.stds, comparison.ranks
         by_column = np.full(len(scores.methods), np.nan)
         by_column[columns] = comparison.mean_ranks
         best_rank = comparison.mean_ranks.min()
-        mean_ranks = tuple((number(rank, 2), bool(rank == best_rank)) for rank in by_column)
+        mean_ranks = [(number(rank, 2), bool(rank == best_rank)) for rank in by_column]
     best = ranks == np.fmin.reduce(ranks, axis=1, keepdims=True)
-    cells = tuple(
-        tuple(TableCell(*cell) for cell in zip(*row, strict=True))
-        for row in zip(means.tolist(), stds.tolist(), ranks.tolist(), best.tolist(), strict=True)
-    )
+    columns_of = (values.tolist() for values in (means, stds, ranks, best))
+    cells = [list(map(TableCell, *row)) for row in zip(*columns_of, strict=True)]
     full = scores.values.shape[2]
-    few: dict[int, list[str]] = {}
-    for dataset, row in zip(scores.datasets, counts, strict=True):
-        for n in sorted({int(n) for n in row if 0 < n < full}):
-            few.setdefault(n, []).append(one_line(dataset))
-    notes = [
-        f"over {counted(n, 'repetition')} instead of {full}: {', '.join(names)}"
-        for n, names in sorted(few.items())
-    ]
-    return PaperTable(
-        scores.metric,
-        scores.greater_is_better,
-        scores.datasets,
-        scores.methods,
-        cells,
-        mean_ranks,
-        (*notes, *panel.left_out),
-        caption,
-    )
+    notes = []
+    for n in np.unique(counts[(counts > 0) & (counts < full)]):
+        rows = np.flatnonzero((counts == n).any(axis=1))
+        names = ", ".join(one_line(scores.datasets[i]) for i in rows)
+        notes.append(f"over {counted(int(n), 'repetition')} instead of {full}: {names}")
+    return PaperTable(scores, cells, mean_ranks, (*notes, *panel.left_out), caption)
 
 
 def to_markdown(tables: Iterable[PaperTable]) -> str:
@@ -188,14 +164,14 @@ def to_markdown(tables: Iterable[PaperTable]) -> str:
     """
     parts = [f"<!-- {WRITTEN} -->"]
     for table in tables:
-        title = f"### {capital(metric_title(table.metric))} {arrow(table.greater_is_better)}"
-        parts += [title, table.caption.translate(_MARKDOWN)] if table.caption else [title]
-        headings = ["data set", *(one_line(m).translate(_MARKDOWN) for m in table.methods)]
-        lines = [headings, ["---", *["--:"] * len(table.methods)]]
-        for name, cells in table.rows(" ± "):
-            # The brackets of numbers are not links; only names need escaping.
-            texts = [f"**{text}**" if best else text for text, best in cells]
-            lines.append([name.translate(_MARKDOWN), *texts])
+        scores = table.scores
+        parts.append(
+            f"### {capital(metric_title(scores.metric))} {arrow(scores.greater_is_better)}"
+        )
+        if table.caption:
+            parts.append(table.caption.translate(_MARKDOWN))
+        lines = table.rows(" ± ", _MARKDOWN, "**{}**")
+        lines.insert(1, ["---", *["--:"] * len(scores.methods)])
         parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
         parts += [f"*{note.translate(_MARKDOWN)}*" for note in table.notes]
     return "\n\n".join(parts) + "\n"
@@ -218,34 +194,31 @@ def to_latex(tables: Iterable[PaperTable]) -> str:
     """
     parts = [f"% {WRITTEN}\n" + r"% \usepackage{booktabs,graphicx}"]
     for table in tables:
-        about = f"{capital(metric_title(table.metric))} ({direction(table.greater_is_better)}). "
+        scores = table.scores
+        about = f"{capital(metric_title(scores.metric))} ({direction(scores.greater_is_better)}). "
         # A resized box is as wide as the text, however many methods there are.
-        wide = len(table.methods) > 4
-        rows = []
-        for name, cells in table.rows("±"):
-            texts = [text.translate(_LATEX) for text, _ in cells]
-            bold = [
-                rf"\textbf{{{t}}}" if best else t for t, (_, best) in zip(texts, cells, strict=True)
-            ]
-            rows.append(" & ".join([name.translate(_LATEX), *bold]) + r" \\")
+        wide = len(scores.methods) > 4
+        heading, *rows = (
+            " & ".join(row).replace(DASH, "--") + r" \\"
+            for row in table.rows(r"$\pm$", _LATEX, r"\textbf{{{}}}")
+        )
         if table.mean_ranks:
             rows.insert(-1, r"\midrule")
-        headings = ["data set", *(one_line(m).translate(_LATEX) for m in table.methods)]
+        notes = capital("; ".join(table.notes)).translate(_LATEX)
         lines = [
             r"\begin{table}",
             r"\centering",
             rf"\caption{{{(about + table.caption).strip().translate(_LATEX)}}}",
             *([r"\resizebox{\linewidth}{!}{%"] if wide else []),
-            rf"\begin{{tabular}}{{l{'c' * len(table.methods)}}}",
+            rf"\begin{{tabular}}{{l{'c' * len(scores.methods)}}}",
             r"\toprule",
-            " & ".join(headings) + r" \\",
+            heading,
             r"\midrule",
             *rows,
             r"\bottomrule",
             r"\end{tabular}" + ("}" if wide else ""),
+            *([rf"\par\smallskip{{\footnotesize {notes}.}}"] if notes else []),
+            r"\end{table}",
         ]
-        if table.notes:
-            notes = capital("; ".join(table.notes)).translate(_LATEX)
-            lines.append(rf"\par\smallskip{{\footnotesize {notes}.}}")
-        parts.append("\n".join([*lines, r"\end{table}"]))
+        parts.append("\n".join(lines))
     return "\n\n".join(parts) + "\n"

@@ -35,10 +35,13 @@ class Times:
         """Geometric mean over the data sets."""
         return float(np.exp(np.mean(np.log(list(self.seconds.values())))))
 
+    def shared(self, other: Times) -> list[str]:
+        """Return the data sets that both have."""
+        return [dataset for dataset in self.seconds if dataset in other.seconds]
+
     def ratio(self, reference: Times) -> float:
         """Return the geometric mean of the ratios of times over the common data sets."""
-        common = [d for d in self.seconds if d in reference.seconds]
-        logs = [np.log(self.seconds[d] / reference.seconds[d]) for d in common]
+        logs = [np.log(self.seconds[d] / reference.seconds[d]) for d in self.shared(reference)]
         return float(np.exp(np.mean(logs)))
 
 

@@ -30,8 +30,6 @@ _SLOWER = 1.5
 _NAMED = 6
 # Minimum number of data sets for an interval.
 _FEW = 3
-# The end of the sentence on pairs, if all of them differ.
-_AS_WELL = " as well."
 
 # A short answer and its explanation.
 Answer = tuple[str, str]
@@ -60,8 +58,8 @@ class Verdict:
     test: str = ""
 
 
-def _name(name: str) -> str:
-    return shorten(name, 40)
+def _names(comparison: Comparison) -> list[str]:
+    return [shorten(name, 40) for name in comparison.methods]
 
 
 def verdict(panel: Panel) -> Verdict:
@@ -72,36 +70,33 @@ def verdict(panel: Panel) -> Verdict:
         return Verdict(unknown, unknown, unknown)
     first = leaders(comparison)
     rest = [i for i in comparison.order if i not in first]
-    names = joined(_name(comparison.methods[i]) for i in first)
-    if len(comparison.methods) == 1:
+    names = _names(comparison)
+    leading = joined(names[i] for i in first)
+    if len(names) == 1:
         unknown = ("Not known", "There is nothing to compare it with.")
-        only = f"{names} is the only method that can be compared."
+        only = f"{leading} is the only method that can be compared."
         return Verdict(("One method only", only), unknown, unknown)
-    winner = (names, _winner_text(comparison, first, names))
+    metric, n = metric_title(comparison.metric), len(comparison.datasets)
+    verb = "share" if len(first) > 1 else "has"
+    if n == 1:
+        n_splits = counted(int(comparison.counts[0, first[0]]), "random split")
+        text = (
+            f"On {shorten(comparison.datasets[0], 40)}, {leading} {verb} the best mean {metric}: "
+            f"{_value(comparison, first[0])} over {n_splits}."
+        )
+    else:
+        text = (
+            f"{leading} {verb} the best mean rank by {metric}, "
+            f"{rank_text(comparison.mean_ranks[first[0]])} of {counted(len(names), 'method')} on "
+            f"{counted(n, 'data set')}. First, alone or in a tie: "
+            f"{joined(f'{names[i]} on {comparison.n_first[i]}' for i in first)} of {n}."
+        )
+    winner = (leading, text)
     if not rest:
         none = ("Not at all", "All methods have the same mean rank.")
         return Verdict(winner, none, ("No", none[1]), comparison.methods)
     lead = _lead(panel, comparison, first[0], rest[0])
     return Verdict(winner, lead, *_tested(comparison, *first, *rest))
-
-
-def _winner_text(comparison: Comparison, first: list[int], names: str) -> str:
-    metric, n = metric_title(comparison.metric), len(comparison.datasets)
-    verb = "share" if len(first) > 1 else "has"
-    if n == 1:
-        n_splits = counted(int(comparison.counts[0, first[0]]), "random split")
-        return (
-            f"On {_name(comparison.datasets[0])}, {names} {verb} the best mean {metric}: "
-            f"{_value(comparison, first[0])} over {n_splits}."
-        )
-    counts = [f"{_name(comparison.methods[i])} on {comparison.n_first[i]}" for i in first]
-    alone = f"It is first, alone or in a tie, on {comparison.n_first[first[0]]} of {n}."
-    return (
-        f"{names} {verb} the best mean rank by {metric}, "
-        f"{rank_text(comparison.mean_ranks[first[0]])} of "
-        f"{counted(len(comparison.methods), 'method')} on {counted(n, 'data set')}. "
-        + (alone if len(first) == 1 else f"First, alone or in a tie: {joined(counts)} of {n}.")
-    )
 
 
 def _value(comparison: Comparison, method: int) -> str:
@@ -113,9 +108,10 @@ def _value(comparison: Comparison, method: int) -> str:
 def _lead(panel: Panel, comparison: Comparison, first: int, second: int) -> Answer:
     """Return the lead of the winner over the next method and the control."""
     winner, following = comparison.methods[first], comparison.methods[second]
+    following_name = _names(comparison)[second]
     if len(comparison.datasets) == 1:
         apart = abs(comparison.means[0, first] - comparison.means[0, second])
-        return number(apart), f"Next is {_name(following)} with {_value(comparison, second)}."
+        return number(apart), f"Next is {following_name} with {_value(comparison, second)}."
     parts = []
     for other in dict.fromkeys((following, comparison.control)):
         if other in (None, winner):
@@ -124,89 +120,73 @@ def _lead(panel: Panel, comparison: Comparison, first: int, second: int) -> Answ
         n, n_better = len(differences), int((differences > 0).sum())
         mean, (_, high) = effect_size(differences)
         half = f" ± {high - mean:.4f}" if n >= _FEW else ""
-        parts.append(
-            f"{signed(mean)}{half} against {_name(other)} (better on {n_better} of "
-            f"{counted(n, 'data set')})"
-        )
+        better = f"better on {n_better} of {counted(n, 'data set')}"
+        parts.append(f"{signed(mean)}{half} against {shorten(other, 40)} ({better})")
     interval = ", with 95 % intervals" if len(comparison.datasets) >= _FEW else ""
     lead = panel.scores.differences(winner, following).mean()
-    return f"{signed(lead)} against {_name(following)}", (
-        f"Next is {_name(following)}, mean rank {rank_text(comparison.mean_ranks[second])}. Mean "
-        f"difference in {metric_title(comparison.metric)}, positive where {_name(winner)} is "
+    return f"{signed(lead)} against {following_name}", (
+        f"Next is {following_name}, mean rank {rank_text(comparison.mean_ranks[second])}. Mean "
+        f"difference in {metric_title(comparison.metric)}, positive where {shorten(winner, 40)} is "
         f"better{interval}: {'; '.join(parts)}."
     )
 
 
 def _tested(comparison: Comparison, first: int, *rest: int) -> tuple[Answer, tuple[str, ...], str]:
     """Return which methods the winner differs from, by a test for this number of methods."""
-    n = len(comparison.datasets)
+    names, n = _names(comparison), len(comparison.datasets)
     level = f"at the level {comparison.alpha:g}"
     more = ""
-    if n == 1:
+    friedman, nemenyi, wilcoxon = comparison.friedman, comparison.nemenyi, comparison.wilcoxon
+    if friedman is None or nemenyi is None or wilcoxon is None:
         more = " One data set does not show which method is better on others."
         if comparison.significant_wins is None:
             return ("Not known", f"With one split there is no spread to test.{more}"), (), ""
-        beaten = [i for i in rest if comparison.significant_wins[first, i]]
+        differs = comparison.significant_wins[first] > 0
         n_splits = counted(int(comparison.counts[0, first]), "random split")
         how = (
             f"On this data set, by a t test over {n_splits} (corrected for their overlap, not "
             "adjusted for the number of methods),"
         )
         test = "t test over the splits"
-    elif comparison.wilcoxon is not None and len(comparison.methods) == 2:
-        p = float(comparison.wilcoxon.p[first, rest[0]])
-        beaten = list(rest) if p < comparison.alpha else []
-        how = f"By Wilcoxon's signed-rank test over {counted(n, 'data set')} ({p_text(p)}),"
-        test = f"Wilcoxon, {p_text(p)}"
+    elif len(names) == 2:
+        p = p_text(float(wilcoxon.p[first, rest[0]]))
+        differs = wilcoxon.significant[first]
+        how = f"By Wilcoxon's signed-rank test over {counted(n, 'data set')} ({p}),"
+        test = f"Wilcoxon, {p}"
     else:
-        friedman, against = comparison.friedman, comparison.against_control
-        assert friedman is not None
-        assert comparison.nemenyi is not None
-        test = f"Friedman, {p_text(friedman.f_p)}"
+        p = p_text(friedman.f_p)
+        test = f"Friedman, {p}"
         if not friedman.significant:
             text = (
-                f"Friedman's test finds no significant difference {level} "
-                f"({p_text(friedman.f_p)}), so no two of them are compared further."
+                f"Friedman's test finds no significant difference {level} ({p}), so no two of them "
+                "are compared further."
             )
             return ("No", text), tuple(comparison.methods[i] for i in rest), test
-        differs, name = comparison.nemenyi.significant[first], "Nemenyi's"
+        against = comparison.against_control
+        differs, name = nemenyi.significant[first], "Nemenyi's"
         if against is not None and against.control == first:
             differs, name = against.ranks_differ, "Bonferroni and Dunn's"
-        beaten = [i for i in rest if differs[i]]
-        how = (
-            f"The methods differ (Friedman's test, {p_text(friedman.f_p)}). By {name} test of the "
-            "mean ranks,"
-        )
-        more = _pair_by_pair(comparison, first, [i for i in rest if i not in beaten])
-    alike = tuple(comparison.methods[i] for i in rest if i not in beaten)
+        how = f"The methods differ (Friedman's test, {p}). By {name} test of the mean ranks,"
+        unlike = [names[i] for i in rest if not differs[i] and wilcoxon.significant[first, i]]
+        if not all(differs[i] for i in rest):
+            more = (
+                " Pair by pair (Wilcoxon's test, Holm's adjustment for all pairs) it also differs "
+                f"from {joined(unlike) or 'none of these'}."
+            )
+    if 1 < n < FEWEST:
+        more = f" With fewer than {FEWEST} data sets, Wilcoxon's test cannot find a difference."
+    beaten = [i for i in rest if differs[i]]
+    alike = [i for i in rest if not differs[i]]
     short = f"Against {len(beaten)} of {len(rest)}" if beaten else "No"
     if not alike:
         short = {1: "Yes", 2: "Yes, against both"}.get(len(rest), f"Yes, against all {len(rest)}")
-    elif more.endswith(_AS_WELL):
-        short += ", pair by pair against all"
     parts = []
     if beaten:
-        parts.append(f"is better than {joined(_name(comparison.methods[i]) for i in beaten)}")
+        parts.append(f"is better than {joined(names[i] for i in beaten)}")
     if alike:
-        parts.append(f"is not significantly different from {joined(map(_name, alike))}")
-    text = f"{how} {_name(comparison.methods[first])} {'; it '.join(parts)} {level}.{more}"
-    return (short, text), alike, test
-
-
-def _pair_by_pair(comparison: Comparison, first: int, alike: list[int]) -> str:
-    """Return the result of Wilcoxon's test, which does not depend on the other methods."""
-    n, pairs = len(comparison.datasets), comparison.wilcoxon
-    if pairs is None or not alike:
-        return ""
-    if n < FEWEST:
-        return f" Pair by pair nothing can be found with {n} data sets (Wilcoxon's test)."
-    differ = [_name(comparison.methods[i]) for i in alike if pairs.significant[first, i]]
-    same = [_name(comparison.methods[i]) for i in alike if not pairs.significant[first, i]]
-    text = " Pair by pair (Wilcoxon's test, Holm's adjustment for all pairs) it "
-    if not differ:
-        return text + f"does not differ from {joined(same)} either."
-    text += f"differs from {joined(differ)}"
-    return text + (f", not from {joined(same)}." if same else _AS_WELL)
+        parts.append(f"is not significantly different from {joined(names[i] for i in alike)}")
+    text = f"{how} {names[first]} {'; it '.join(parts)} {level}.{more}"
+    return (short, text), tuple(comparison.methods[i] for i in alike), test
 
 
 def when_not(panel: Panel, others: Sequence[Panel], runs: Sequence[Run]) -> Answer:
@@ -224,38 +204,28 @@ def when_not(panel: Panel, others: Sequence[Panel], runs: Sequence[Run]) -> Answ
     comparison = panel.comparison
     if comparison is None or len(comparison.methods) == 1:
         return "Not known", "There is nothing to compare it with."
-    best = leaders(comparison)[0]
+    best, names = leaders(comparison)[0], _names(comparison)
     winner, n_sets = comparison.methods[best], len(comparison.datasets)
     time, slow = _time_text(comparison, winner, verdict(panel).not_different, runs)
     short = ["where training time matters"] if slow else []
-    texts = [f"About {_name(winner)}:"] if len(leaders(comparison)) > 1 else []
+    texts = [f"About {names[best]}:"] if len(leaders(comparison)) > 1 else []
     places = []
     for dataset, ranks in zip(comparison.datasets, comparison.ranks, strict=True):
-        first = np.flatnonzero(ranks == ranks.min())
-        if best not in first:
-            names = joined(_name(comparison.methods[i]) for i in first)
-            places.append(f"{_name(dataset)} ({names})")
+        if ranks[best] > ranks.min():
+            ahead = joined(names[i] for i in np.flatnonzero(ranks == ranks.min()))
+            places.append(f"{shorten(dataset, 40)} ({ahead})")
     if places:
         short.append(f"on {len(places)} of {counted(n_sets, 'data set')}")
         unnamed = [f"{len(places) - _NAMED} more"] if len(places) > _NAMED else []
         texts.append(f"It is not first on {joined(places[:_NAMED] + unnamed)}.")
     elif n_sets > 1:
         texts.append(f"It is first, alone or in a tie, on all {n_sets} data sets.")
-    for method, result in panel.partial.items():
-        own, other = (result.mean_ranks[result.methods.index(m)] for m in (winner, method))
-        if other < own:
-            n = counted(len(result.datasets), "data set")
-            short.append(f"on the {n} of {_name(method)}")
-            texts.append(
-                f"{_name(method)}, not ranked above, has a better mean rank on the {n} that it "
-                f"has: {rank_text(other)}, not {rank_text(own)}."
-            )
     compared = [p.comparison for p in others if p.comparison and winner in p.comparison.methods]
     lost = []
     for result in compared:
-        bests = [result.methods[i] for i in leaders(result)]
-        if winner not in bests:
-            lost.append(f"{metric_title(result.metric)} ({joined(map(_name, bests))})")
+        if winner not in [result.methods[i] for i in leaders(result)]:
+            ahead = joined(_names(result)[i] for i in leaders(result))
+            lost.append(f"{metric_title(result.metric)} ({ahead})")
     if lost:
         short.append(f"by {len(lost)} of {counted(len(compared) + 1, 'metric')}")
         texts.append(f"By other metrics it is not the best: {joined(lost)}.")
@@ -269,39 +239,33 @@ def _time_text(
 ) -> tuple[str, bool]:
     """Return a sentence on the training times of the winner, and whether another is much faster.
 
-    The winner is compared with the best method that is not significantly different and faster (or
-    the next one), the control, and the fastest, on the kind of device on which it has most data
-    sets.
+    The winner is compared with the best method that is not significantly different (or the next
+    one), the control, and the fastest, on the kind of device on which it has most data sets.
     """
     threads, times, _ = gather_times(runs) if runs else (0, [], 0)
     own = max((t for t in times if t.method == winner), key=lambda t: len(t.seconds), default=None)
     rivals = {
         t.method: t
         for t in times
-        if own is not None
-        and t.place == own.place
-        and t.method in comparison.methods
-        and t.seconds.keys() & own.seconds.keys()
-        and t is not own
+        if own is not None and t is not own and t.place == own.place and own.shared(t)
     }
-    if own is None or not rivals:
+    ordered = [comparison.methods[i] for i in comparison.order if comparison.methods[i] in rivals]
+    if own is None or not ordered:
         text = "No two methods have times with the same device and number of threads, so that "
         return text + "nothing can be said about cost.", False
-    ordered = [comparison.methods[i] for i in comparison.order if comparison.methods[i] in rivals]
     factors = {method: own.ratio(rivals[method]) for method in ordered}
-    faster = [m for m in ordered if m in alike and factors[m] >= _SLOWER]
+    next_best = next((m for m in ordered if m in alike), ordered[0])
     fastest = max(ordered, key=lambda m: factors[m])
-    chosen = dict.fromkeys(((faster or ordered)[0], comparison.control, fastest))
+    chosen = [m for m in dict.fromkeys((next_best, comparison.control, fastest)) if m in factors]
     parts = []
     for method in chosen:
-        if method in factors:
-            factor, other = factors[method], rivals[method]
-            times_as = f"{factor:.2g} times" if factor < 99.5 else f"{factor:,.0f} times"
-            how = "about" if 0.95 < factor < 1.05 else times_as
-            same = "not significantly different; " if method in alike else ""
-            n = counted(len(own.seconds.keys() & other.seconds.keys()), "data set")
-            machines = "" if own.machines == other.machines else ", on different machines"
-            parts.append(f"{how} as long as {_name(method)} ({same}{own.place}, {n}{machines})")
+        factor, n = factors[method], counted(len(own.shared(rivals[method])), "data set")
+        times_as = f"{factor:.2g} times" if factor < 99.5 else f"{factor:,.0f} times"
+        as_long = "about" if 0.95 < factor < 1.05 else times_as
+        same = "not significantly different; " if method in alike else ""
+        machines = "" if own.machines == rivals[method].machines else ", on different machines"
+        name = shorten(method, 40)
+        parts.append(f"{as_long} as long as {name} ({same}{own.place}, {n}{machines})")
     with_threads = f" (with {counted(threads, 'thread')})" if threads else ""
     text = f"Its search and training{with_threads} take {joined(parts)}."
-    return text, any(factors[m] >= _SLOWER for m in chosen if m in factors)
+    return text, any(factors[m] >= _SLOWER for m in chosen)

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from imcc._utils.files import save
 from imcc._utils.progress import part
-from imcc._utils.validation import check_choice, check_number, check_share
 from imcc.experiment import Store
-from imcc.report._figures import draw_figures
-from imcc.report._html import MARK
 from imcc.report._page import render
-from imcc.report._picture import SUFFIXES
-from imcc.report._results import OWN, gather
+from imcc.report._results import OWN, find_control, make_panels
 from imcc.report._tables import WRITTEN, PaperTable, paper_table, to_latex, to_markdown
 from imcc.report._words import counted, metric_title
 
-# The mark of a report is within its first bytes.
+# Marks of files written by this package, which may be overwritten; within their first bytes.
+_MARKS = (b'<meta name="generator" content="imcc report', WRITTEN.encode())
 _HEAD = 2048
 _FORMATTERS = {".md": to_markdown, ".tex": to_latex}
 
@@ -27,12 +25,13 @@ def write_report(
     path: str | os.PathLike[str],
     *,
     control: str | None = None,
-    alpha: float = 0.05,
-    rope: float = 0.01,
     title: str | None = None,
     published: str | os.PathLike[str] | None = None,
 ) -> Path:
     """Write a report on the results of a store as a self-contained HTML page.
+
+    Tests have the significance level 0.05, and differences up to 0.01 are negligible.  For others,
+    use :func:`imcc.comparison.compare`.
 
     Parameters
     ----------
@@ -43,11 +42,6 @@ def write_report(
     control : str, default=None
         The method that the others are compared with; ``imcc`` by default, if the experiment has a
         method of that name.
-    alpha : float, default=0.05
-        Significance level of all tests.
-    rope : float, default=0.01
-        Differences up to this size are negligible in practice, in units of the metric; for the
-        Bayesian test (see :func:`imcc.comparison.bayesian_signed_rank`).
     title : str, default=None
         Title of the page; the name of the experiment by default.
     published : path-like, default=None
@@ -72,13 +66,18 @@ def write_report(
     """
     target = Path(path)
     _check_target(target)
-    check_share("alpha", alpha)
-    check_number("rope", rope, at_least=0)
     shares = (1, 3)  # as measured for fifteen data sets
-    with part(0, shares, "comparing"):
-        results = gather(store, control=control, alpha=alpha, rope=rope, published=published)
-    with part(1, shares, "drawing"):
-        return save(target, render(results, title).encode("utf-8", "replace"))
+    with _opened(store) as results:
+        control = find_control(results, control)
+        with part(0, shares, "comparing"):
+            panels = make_panels(results, control)
+        with part(1, shares, "drawing"):
+            page = render(results, panels, control=control, title=title, published=published)
+    return save(target, page.encode("utf-8", "replace"))
+
+
+def _opened(store: Store | str | os.PathLike[str]) -> AbstractContextManager[Store]:
+    return nullcontext(store) if isinstance(store, Store) else Store(Path(store), read_only=True)
 
 
 def _check_target(target: Path) -> None:
@@ -90,7 +89,7 @@ def _check_target(target: Path) -> None:
     if target.exists():
         with target.open("rb") as file:
             head = file.read(_HEAD)
-        if head and not any(mark.encode() in head for mark in (MARK, WRITTEN)):
+        if head and not any(mark in head for mark in _MARKS):
             raise FileExistsError(
                 f"{target} already exists and is not a report: choose another name, or delete it"
             )
@@ -109,13 +108,14 @@ def tables(store: Store | str | os.PathLike[str]) -> list[PaperTable]:
     list of PaperTable
         Their text is given by :func:`to_markdown` and :func:`to_latex`.
     """
-    results = gather(store)
+    with _opened(store) as results:
+        n_repeats, scoring = results.experiment.n_repeats, results.experiment.protocol.scoring
+        panels = make_panels(results, find_control(results, None))
     caption = (
-        f"Mean ± standard deviation over {counted(results.experiment.n_repeats, 'random split')}, "
-        f"rank in brackets, best in bold; settings chosen by {metric_title(results.scoring)}."
+        f"Mean ± standard deviation over {counted(n_repeats, 'random split')}, rank in brackets, "
+        f"best in bold; settings chosen by {metric_title(scoring)}."
     )
-    panels = [panel for panel in results.panels if OWN in panel.selections]
-    return [paper_table(panel, caption=caption) for panel in panels]
+    return [paper_table(panel, caption=caption) for panel in panels if OWN in panel.selections]
 
 
 def write_tables(
@@ -142,45 +142,3 @@ def write_tables(
         raise ValueError(f"path must end in {' or '.join(_FORMATTERS)}, got {target.name!r}")
     _check_target(target)
     return save(target, _FORMATTERS[target.suffix](tables(store)).encode("utf-8"))
-
-
-def write_figures(
-    store: Store | str | os.PathLike[str],
-    folder: str | os.PathLike[str],
-    *,
-    format: str = "svg",  # noqa: A002
-    control: str | None = None,
-    alpha: float = 0.05,
-) -> list[Path]:
-    """Write the figures of a report to separate files.
-
-    Parameters
-    ----------
-    store : Store or path-like
-        The results of an experiment.
-    folder : path-like
-        Folder; it is created if it does not exist.  Files of the same names are overwritten.
-    format : {"svg", "pdf", "png"}, default="svg"
-        Format of the files.
-    control : str, default=None
-        As for :func:`write_report`.
-    alpha : float, default=0.05
-        Significance level of all tests.
-
-    Returns
-    -------
-    list of pathlib.Path
-        The files.
-    """
-    check_choice("format", format, [suffix[1:] for suffix in SUFFIXES])
-    check_share("alpha", alpha)
-    with part(0, (1, 1), "comparing"):
-        results = gather(store, control=control, alpha=alpha)
-    target = Path(folder)
-    if target.exists() and not target.is_dir():
-        raise NotADirectoryError(f"{target} is not a folder")
-    target.mkdir(parents=True, exist_ok=True)
-    with part(1, (1, 1), "drawing"):
-        return [
-            picture.save(target / f"{name}.{format}") for name, picture in draw_figures(results)
-        ]
