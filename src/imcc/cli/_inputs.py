@@ -6,12 +6,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from imcc._utils.errors import Message, given, named
 from imcc.cli._choices import dataset_names
 from imcc.cli._options import STDIN
-from imcc.cli._terminal import say
 
 if TYPE_CHECKING:
     from imcc.datasets import Dataset
@@ -117,27 +114,12 @@ def shown_setting(card: ModelCard) -> dict[str, str]:
 
 
 def open_saved(path: str, trust: tuple[str, ...]) -> tuple[Any, ModelCard]:
-    """Load a model and its card; at a terminal, the user confirms untrusted types."""
-    from imcc.persistence import UntrustedModelError
-    from imcc.persistence._file import ModelFile
+    """Load a model and its card."""
+    from imcc.persistence._file import load_with_card
 
     if not Path(path).exists():
         raise FileNotFoundError(f"there is no file {path}")
-    file = ModelFile(path)
-    try:
-        return file.load(trust), file.card
-    except UntrustedModelError as error:
-        if not (sys.stdin.isatty() and sys.stderr.isatty()):
-            raise
-        types = "\n".join(f"  {name}" for name in error.types)
-        say(
-            f"{path} has parts of types that are not known to be harmless:\n{types}\n"
-            "Loading them may run code of theirs.",
-            err=True,
-        )
-        if not click.confirm("Load them?", default=False, err=True):
-            raise
-        return file.load([*trust, *error.types]), file.card
+    return load_with_card(path, trust)
 
 
 def check_output(path: str, force: bool) -> Path:

@@ -30,17 +30,13 @@ _TYPES = {
 _MOST_VALUES = 200
 
 
-def _template(name: str) -> str:
+def template(name: str) -> str:
+    """Return the text of a file of the pages."""
     return (files("imcc.serve") / "templates" / name).read_text(encoding="utf-8")
 
 
-def form_script() -> str:
-    """Return the program of the form."""
-    return _template("form.js")
-
-
 def _page(title: str, body: str) -> str:
-    return Template(_template("page.html")).substitute(title=escape(title), body=body)
+    return Template(template("page.html")).substitute(title=escape(title), body=body)
 
 
 def _table(headings: list[str], rows: list[list[Any]]) -> str:
@@ -165,7 +161,7 @@ def _row_schema(model: Any, card: ModelCard, ignore_extra: bool) -> dict[str, An
 
 def openapi(model: Any, card: ModelCard, max_rows: int, ignore_extra: bool) -> dict[str, Any]:
     """Return the description of the requests by OpenAPI 3.1."""
-    found = json.loads(_template("openapi.json"))
+    found = json.loads(template("openapi.json"))
     found["info"] = {"title": card.model, "version": imcc.__version__}
     schemas = found["components"]["schemas"]
     schemas["Row"] = _row_schema(model, card, ignore_extra)
