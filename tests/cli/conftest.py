@@ -1,9 +1,6 @@
 import csv
 import io
-import os
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -35,8 +32,13 @@ def flat(text):
 
 
 @pytest.fixture(autouse=True)
-def wide_terminal(monkeypatch):
+def steady(monkeypatch):
+    """The same width everywhere, and no remarks about progress on a slow machine."""
+    from imcc._utils.config import config_context
+
     monkeypatch.setenv("COLUMNS", "120")
+    with config_context(progress_after=1e9):
+        yield
 
 
 def invoke(*arguments, code=0, stdin=None):
@@ -59,26 +61,6 @@ def invoke(*arguments, code=0, stdin=None):
 def imcc():
     """Run a command in this process: quick."""
     return invoke
-
-
-@pytest.fixture
-def program():
-    """Run a command as a user does: the real entry point, in a process of its own."""
-    pytest.importorskip("click")
-
-    def run(*arguments, code=0, stdin=None, **environment):
-        done = subprocess.run(
-            [sys.executable, "-m", "imcc", *map(str, arguments)],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            env={**os.environ, "OPENBLAS_NUM_THREADS": "1", **environment},
-        )
-        assert done.returncode == code, (done.stdout, done.stderr)
-        return done
-
-    return run
 
 
 def make_data(n_rows, seed=0):

@@ -7,13 +7,13 @@ from pathlib import Path
 import click
 
 from imcc._utils.text import printable
+from imcc.cli import _options as options
 from imcc.cli._experiment import run_shown
-from imcc.cli._options import JOBS, JSON, QUIET, examples
 from imcc.cli._progress import working
-from imcc.cli._terminal import print_json, print_wide_table, problems_reported
+from imcc.cli._terminal import print_json, print_table, problems_reported
 
 
-@click.command(epilog=examples("imcc demo", "imcc demo -o /tmp/demo -j -1"))
+@click.command(epilog=options.examples("imcc demo", "imcc demo -o /tmp/demo -j -1"))
 @click.option(
     "-o",
     "--folder",
@@ -22,9 +22,9 @@ from imcc.cli._terminal import print_json, print_wide_table, problems_reported
     show_default=True,
     help="Folder for the results and the report; created if it does not exist.",
 )
-@JOBS
-@QUIET
-@JSON
+@options.JOBS
+@options.QUIET
+@options.JSON
 def demo(folder: Path, n_jobs: int, quiet: bool, as_json: bool) -> None:
     """Compare five methods on yeast, and write a report.
 
@@ -57,9 +57,9 @@ def demo(folder: Path, n_jobs: int, quiet: bool, as_json: bool) -> None:
         print_json({"store": str(store), "report": str(report), "means": means})
         return
     arrows = {name: "↑" if METRICS[name].greater_is_better else "↓" for name in tables}
-    print_wide_table(
+    print_table(
         f"yeast, 20 % of the rows held out, means of {wanted.n_repeats} random splits",
-        [("", "left"), *((f"{name} {arrow}", "right") for name, arrow in arrows.items())],
+        ["", *(f">{name} {arrow}" for name, arrow in arrows.items())],
         [(method, *(f"{mean:.3f}" for mean in of.values())) for method, of in means.items()],
     )
     click.echo(f"The whole report: {report.resolve()}")
