@@ -86,7 +86,11 @@ def test_card_of_a_search(data, tmp_path):
     model = make_pipeline(StandardScaler(), SEARCH).fit(data.X, data.Y)
     card = read_card(save_model(model, tmp_path / "m", data))
     search = model[-1].estimator_
-    assert card.metrics == {"cross-validated average_precision": search.best_score_}
+    assert card.metrics == {
+        "cross-validated average_precision": search.best_score_,
+        "cross-validated f1, thresholds at 0": model[-1].default_score_,
+        "cross-validated f1, thresholds chosen": model[-1].best_score_,
+    }
     assert card.params == search.best_params_
     assert card.model == "StandardScaler -> TunedThresholds(IMCCClassifierCV)"
     given = read_card(save_model(model, tmp_path / "m", data, metrics={"mine": 1}))

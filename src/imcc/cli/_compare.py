@@ -81,10 +81,10 @@ def compare_(
         print_json([result.to_dict() for _, result in compared])
         return
     for scores, result in compared:
-        _show_comparison(scores, result)
+        show_comparison(scores, result)
 
 
-def _show_comparison(scores: ScoreTable, result: Comparison) -> None:
+def show_comparison(scores: ScoreTable, result: Comparison) -> None:
     """Print means and ranks of one metric, and the conclusions that a report has too."""
     from rich.text import Text
 

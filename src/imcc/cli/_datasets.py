@@ -31,13 +31,7 @@ if TYPE_CHECKING:
 _TOP = 10
 
 
-@click.group(
-    epilog=options.examples(
-        "imcc datasets list",
-        "imcc datasets describe my.arff --labels my.xml",
-        "imcc datasets convert my.arff my.npz",
-    )
-)
+@click.group()
 def datasets() -> None:
     """List, describe, fetch and convert data sets."""
 

@@ -55,9 +55,7 @@ INTERRUPTED = 130  # the exit code that shells give to what Ctrl-C has ended
 OUT_OF_TIME = 75  # the one that means "try again later"
 
 
-@click.group(
-    epilog=options.examples("imcc experiment run quick", "imcc experiment status quick.sqlite"),
-)
+@click.group()
 def experiment() -> None:
     """Compare methods on data sets: run, stop, continue."""
 

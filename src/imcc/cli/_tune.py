@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -150,7 +149,7 @@ def tune(
     from imcc._utils.wrappers import first_with, innermost, without_search
     from imcc.estimators import IMCCClassifierCV, KernelEnsembleClassifier
     from imcc.persistence import save_model
-    from imcc.persistence._card import make_card
+    from imcc.persistence._card import make_card, metrics_of
     from imcc.persistence._trust import require_skops
     from imcc.tables import TableClassifier
     from imcc.tables._load import table_card
@@ -221,36 +220,25 @@ def tune(
             else:
                 model = _preprocessed(classifier, dataset, scale, fill_missing)
                 model = _wrapped(model, calibrate, wanted, cv).fit(dataset.X, dataset.Y)
+        metrics = metrics_of(model)
         model, search = without_search(model)
         inner, tuned = innermost(model), first_with(model, "thresholds_")
-        if is_search:
-            tried = len(search.cv_results_["params"])
-            before = ", before calibration" if calibrate else ""
-            metrics = {
-                f"cross-validated {name}{before}": search.cv_results_[f"mean_test_{name}"][
-                    search.best_index_
-                ]
-                for name in scored
-            }
-        else:
-            tried = len(inner.search_results_["score"])
-            metrics = {f"held-out {inner.scoring_}": inner.held_out_score_}
-        metrics |= _of_thresholds(tuned)
+        found = inner.search_results_["score"] if search is None else search.cv_results_["params"]
         if is_table:
             card = table_card(model, source, metrics)
         else:
             card = make_card(model, dataset, metrics=metrics)
         save_model(model, output, card=card)
     if as_json:
-        about = {"file": output, **card.to_dict(), "settings": tried}
+        about = {"file": output, **card.to_dict(), "settings": len(found)}
         del about["columns"]
         about |= {"schema": schema.to_dict()} if is_table else {}
         about["thresholds"] = None if tuned is None else tuned.thresholds_
         print_json(to_plain(about))
     elif not quiet:
-        title = f"The best of {tried:,} settings, by {named(metric)}"
+        title = f"The best of {len(found):,} settings, by {named(metric)}"
         if not is_search:
-            title = f"An ensemble of {len(inner.members_)} of {tried:,} kernel models"
+            title = f"An ensemble of {len(inner.members_)} of {len(found):,} kernel models"
         print_table(title, ("", ""), list(shown_setting(card).items()))
         figures = [(named(name), f"{value:.4f}") for name, value in card.metrics.items()]
         print_table("How good it is", ("", ">"), figures)
@@ -308,18 +296,3 @@ def _wrapped(model: Any, calibrate: bool, criterion: str | None, cv: KFold) -> A
 
     model = MultilabelCalibrator(model, cv=cv) if calibrate else model
     return model if criterion is None else TunedThresholds(model, criterion=criterion, cv=cv)
-
-
-def _of_thresholds(tuned: Any) -> dict[str, float]:
-    """Return how good thresholds are that were chosen, and those at 0; finite numbers only."""
-    from imcc.estimators import TunedThresholds
-
-    if not isinstance(tuned, TunedThresholds):
-        return {}
-    name = f"{'held-out' if isinstance(tuned.cv, str) else 'cross-validated'} {tuned.criterion}"
-    figures = {
-        f"{name}, thresholds at 0": tuned.default_score_,
-        f"{name}, thresholds chosen": tuned.best_score_,
-    }
-    # The score is NaN if no label has enough rows.
-    return {key: value for key, value in figures.items() if isfinite(value)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import importlib.metadata
+import math
 import platform
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -17,6 +18,7 @@ from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.plain import to_plain
 from imcc._utils.wrappers import describe, first_with, innermost
 from imcc.datasets import Dataset
+from imcc.estimators import TunedThresholds
 from imcc.persistence._errors import ModelFileError
 
 #: Version of the file format; it increases when older versions could not read new files correctly.
@@ -93,7 +95,7 @@ def make_card(
     inner = innermost(model, searches=False)
     # Selected by a search, or of the constructor.
     params = getattr(inner, "best_params_", None) or inner.get_params(deep=False)
-    given = _metrics_of(inner) if metrics is None else metrics
+    given = metrics_of(model) if metrics is None else metrics
     return ModelCard(
         imcc_version=imcc.__version__,
         versions=_versions(),
@@ -117,13 +119,25 @@ def _versions() -> dict[str, str]:
     return {"python": platform.python_version(), **found}
 
 
-def _metrics_of(search: Any) -> dict[str, float]:
-    """Return the cross-validated score of a search; empty for other models."""
-    if not hasattr(search, "best_score_"):
-        return {}
-    wanted = (getattr(search, name, None) for name in ("scoring", "refit"))
-    name = next((name for name in wanted if isinstance(name, str)), "score")
-    return {f"cross-validated {name}": float(search.best_score_)}
+def metrics_of(model: Any) -> dict[str, float]:
+    """Return what a fitted model knows of its quality: scores of rows that were held out."""
+    inner, tuned = innermost(model, searches=False), first_with(model, "thresholds_")
+    metrics: dict[str, float] = {}
+    if hasattr(inner, "cv_results_"):
+        suffix = "" if first_with(model, "maps_") is None else ", before calibration"
+        for key, values in inner.cv_results_.items():
+            if key.startswith("mean_test_"):
+                name = key.removeprefix("mean_test_")
+                name = inner.scoring if name == "score" and isinstance(inner.scoring, str) else name
+                metrics[f"cross-validated {name}{suffix}"] = values[inner.best_index_]
+    elif hasattr(inner, "held_out_score_"):
+        metrics[f"held-out {inner.scoring_}"] = inner.held_out_score_
+    if isinstance(tuned, TunedThresholds):
+        how = "held-out" if isinstance(tuned.cv, str) else "cross-validated"
+        metrics[f"{how} {tuned.criterion}, thresholds at 0"] = tuned.default_score_
+        metrics[f"{how} {tuned.criterion}, thresholds chosen"] = tuned.best_score_
+    # The score is NaN if no label has enough rows.
+    return {name: float(value) for name, value in metrics.items() if math.isfinite(value)}
 
 
 def _named(value: Any) -> str:

@@ -45,7 +45,8 @@ def save_model(
         are those that the model was fitted with.  Note that kernel models contain the training
         rows.
     metrics : mapping of str to float, default=None
-        Metrics to store in the card.  None means the cross-validated score of a search.
+        Metrics to store in the card.  None means what the model knows: the cross-validated scores
+        of a search, the held-out score of an ensemble, what thresholds were chosen by.
     card : ModelCard, default=None
         A card to write instead of one made from the other arguments, such as the result of
         :func:`read_card` for a model that is saved again.
