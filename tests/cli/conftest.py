@@ -31,6 +31,26 @@ def flat(text):
     return re.sub(r"\s+", " ", text)
 
 
+def inside(group):
+    """The commands of a group by name; none of a command that is no group."""
+    if not hasattr(group, "list_commands"):
+        return {}
+    import click
+
+    context = click.Context(group)
+    return {name: group.get_command(context, name) for name in group.list_commands(context)}
+
+
+def commands(group=None, path=()):
+    """Yield the path and the command of every command."""
+    from imcc.cli._app import app
+
+    group = group or app
+    yield path, group
+    for name, command in inside(group).items():
+        yield from commands(command, (*path, name))
+
+
 @pytest.fixture(autouse=True)
 def steady(monkeypatch):
     """The same width everywhere, and no remarks about progress on a slow machine."""

@@ -11,7 +11,7 @@ import imcc
 from imcc.cli import _choices as choices
 from imcc.cli import main
 from imcc.cli._app import app
-from tests.cli.test_model_commands import commands
+from tests.cli.conftest import commands
 
 HEAVY = ("numpy", "scipy", "sklearn", "pandas", "joblib", "matplotlib", "pyarrow", "skops")
 # Runs commands one after the other: [environment, arguments] each.
