@@ -3,11 +3,10 @@ import re
 import shutil
 
 import pytest
-from click.testing import CliRunner
 
-from imcc.cli._app import app
 from imcc.cli._experiment import Duration
 from imcc.experiment import Experiment, run
+from tests.cli.conftest import invoke as call
 from tests.experiment.conftest import ALLOW, DICE, importable_methods, pets, pets_file, small
 from tests.experiment.test_trust import descriptions, hostile_store
 
@@ -17,14 +16,6 @@ __all__ = ["importable_methods", "pets", "pets_file", "small"]  # fixtures
 # start.
 RIDGE = 'estimator = "kernel_ridge"\nparams = {betas = [0.1, 1.0], width_scales = [1.0]}\n'
 BAD = '[methods.bad]\nestimator = "kernel_ridge"\nparams = {betas = [-1.0]}\n'
-
-
-def call(*arguments, code=0):
-    result = CliRunner().invoke(app, [str(a) for a in arguments])
-    assert result.exit_code == code, result.output
-    if code != 130:
-        assert result.exception is None or isinstance(result.exception, SystemExit)
-    return result
 
 
 @pytest.fixture

@@ -121,15 +121,6 @@ def test_parameters_of_the_ensemble(imcc, pets, tmp_path):
     assert (params["views"], params["linear"], params["max_memory"]) == ("raw", False, 4e9)
 
 
-def test_folds_are_those_of_all_cross_validations(imcc, tmp_path):
-    """Of the search, and of the thresholds around it."""
-    write(make_data(60), tmp_path / "t.arff")
-    start = ("tune", tmp_path / "t.arff", "-o", tmp_path / "m.skops", "--force")
-    for model in (("--model", "imcc", *GRID), ("--set", "views=raw")):
-        imcc(*start, *model, "--folds", "3", "--thresholds", "f1")
-        assert load_model(tmp_path / "m.skops").cv.n_splits == 3
-
-
 def test_one_label_is_chosen_by_its_decisions(imcc, pets, tmp_path):
     start = ("tune", pets / "train.csv", "--labels", "sad", *GRID, "-o", tmp_path / "m.skops")
     found = json.loads(imcc(*start, "--json").stdout)
@@ -346,11 +337,6 @@ def test_evaluate_with_thresholds_judges_the_decisions(imcc, pets, tmp_path, tes
 def test_evaluate_wants_the_labels(imcc, pets, tmp_path):
     wrong = imcc("evaluate", pets / "model.skops", pets / "new.csv", code=1)
     assert "'happy'" in wrong.stderr
-    rows = table((pets / "test.csv").read_text())
-    turned = "\n".join(",".join(reversed(row)) for row in rows)
-    first = imcc("evaluate", pets / "model.skops", pets / "test.csv", "--json").stdout
-    second = imcc("evaluate", pets / "model.skops", "-", "--json", stdin=turned).stdout
-    assert json.loads(first)["metrics"] == pytest.approx(json.loads(second)["metrics"])
 
 
 def test_labels_that_never_or_always_occur(imcc, tmp_path):
@@ -367,15 +353,6 @@ def test_labels_that_never_or_always_occur(imcc, tmp_path):
     assert "-" in imcc("evaluate", model, tmp_path / "t.csv").stdout
     json.loads(imcc("evaluate", model, tmp_path / "t.csv", "--json").stdout)
     imcc("inspect", model)
-
-
-def test_one_row(imcc, tmp_path):
-    write(make_data(1), tmp_path / "one.csv")
-    start = ("tune", tmp_path / "one.csv", *NAMED, "-o", tmp_path / "m.skops")
-    assert "the table has a single row" in flat(imcc(*start, *one_setting(1), code=1).stderr)
-    write(make_data(1), tmp_path / "one.arff")
-    start = ("tune", tmp_path / "one.arff", "-o", tmp_path / "m.skops")
-    assert "splits" in imcc(*start, *one_setting(1), code=2).stderr
 
 
 LINEAR = one_setting(kernels="linear")
@@ -408,9 +385,6 @@ def test_svmlight_files_keep_the_index_base_of_the_model(imcc, training, testing
     fitted = load_model(model)
     expected = evaluate_metrics(test.Y, fitted.decision_function(test.X))
     assert shown["average_precision"] == pytest.approx(expected["average_precision"])
-    # Without labels, and as .npz.
     new = write_plain_svmlight(test, tmp_path / "new.svm", base, labelled=False)
     predicted = np.array(table(imcc("predict", model, new).stdout)[1:], dtype=int)
     np.testing.assert_array_equal(predicted, fitted.predict(test.X))
-    np.savez(tmp_path / "new.npz", X=test.X)
-    assert imcc("predict", model, tmp_path / "new.npz").stdout == imcc("predict", model, new).stdout

@@ -21,10 +21,6 @@ if TYPE_CHECKING:  # imported where it is used, so that help does not wait for i
     from imcc.experiment import Experiment, Failure, Summary
 
 
-# How every SQLite file begins.
-_SQLITE = b"SQLite format 3\x00"
-
-
 class _Names(click.ParamType):
     """Names with commas between them."""
 
@@ -241,11 +237,7 @@ def _load(source: str, store: Path | None) -> tuple[Experiment, Path]:
     from imcc.experiment import Store, load_experiment
 
     path = Path(source)
-    is_store = path.suffix == ".sqlite"
-    if path.is_file():
-        with path.open("rb") as file:
-            is_store = file.read(len(_SQLITE)) == _SQLITE
-    if is_store:
+    if path.suffix == ".sqlite" or (path.is_file() and path.suffix not in (".toml", ".json")):
         with Store(path, read_only=True) as opened:
             return opened.experiment, store or opened.path
     whole = load_experiment(source)
