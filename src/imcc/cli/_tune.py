@@ -223,22 +223,22 @@ def tune(
         metrics = metrics_of(model)
         model, search = without_search(model)
         inner, tuned = innermost(model), first_with(model, "thresholds_")
-        found = inner.search_results_["score"] if search is None else search.cv_results_["params"]
+        tried = inner.search_results_["score"] if search is None else search.cv_results_["params"]
         if is_table:
             card = table_card(model, source, metrics)
         else:
             card = make_card(model, dataset, metrics=metrics)
         save_model(model, output, card=card)
     if as_json:
-        about = {"file": output, **card.to_dict(), "settings": len(found)}
+        about = {"file": output, **card.to_dict(), "settings": len(tried)}
         del about["columns"]
         about |= {"schema": schema.to_dict()} if is_table else {}
         about["thresholds"] = None if tuned is None else tuned.thresholds_
         print_json(to_plain(about))
     elif not quiet:
-        title = f"The best of {len(found):,} settings, by {named(metric)}"
+        title = f"The best of {len(tried):,} settings, by {named(metric)}"
         if not is_search:
-            title = f"An ensemble of {len(inner.members_)} of {len(found):,} kernel models"
+            title = f"An ensemble of {len(inner.members_)} of {len(tried):,} kernel models"
         print_table(title, ("", ""), list(shown_setting(card).items()))
         figures = [(named(name), f"{value:.4f}") for name, value in card.metrics.items()]
         print_table("How good it is", ("", ">"), figures)
