@@ -205,6 +205,7 @@ HINTS = {
     ),
     'missing = ["x"] in the file of --schema': given("missing_words", ["x"]),
     "'imcc datasets convert ... --read index_base=one'": given("index_base", "one"),
+    "'imcc datasets convert ... --read max_bytes=...'": given("max_bytes"),
     "trees=False": given("trees", False),
     "'labels='": "'labels='",
 }

@@ -173,7 +173,7 @@ def as_option(argument: Argument) -> str:
         is_flag = getattr(options[flag], "is_flag", False)
         return flag if argument.is_subject or is_flag else f"{flag} {text}".rstrip()
     if "--read" in options and name in _READING:
-        return f"--read {name}" if argument.is_subject else f"--read {name}={text}"
+        return f"--read {name}" if argument.is_subject else f"--read {name}={text or '...'}"
     if argument.is_subject:
         return str(argument)
     if "--schema" in options and name in _IN_SCHEMA:
@@ -181,7 +181,7 @@ def as_option(argument: Argument) -> str:
         quoted = ("..." if x is None else json.dumps(x, ensure_ascii=False) for x in words)
         return f"{_IN_SCHEMA[name].format(*quoted)} in the file of --schema"
     if name in _READING:
-        return f"'imcc datasets convert ... --read {name}={text}'"
+        return f"'imcc datasets convert ... --read {name}={text or '...'}'"
     return str(argument)
 
 
