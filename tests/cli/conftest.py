@@ -1,9 +1,6 @@
 import csv
 import io
-import os
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -34,9 +31,34 @@ def flat(text):
     return re.sub(r"\s+", " ", text)
 
 
+def inside(group):
+    """The commands of a group by name; none of a command that is no group."""
+    if not hasattr(group, "list_commands"):
+        return {}
+    import click
+
+    context = click.Context(group)
+    return {name: group.get_command(context, name) for name in group.list_commands(context)}
+
+
+def commands(group=None, path=()):
+    """Yield the path and the command of every command."""
+    from imcc.cli._app import app
+
+    group = group or app
+    yield path, group
+    for name, command in inside(group).items():
+        yield from commands(command, (*path, name))
+
+
 @pytest.fixture(autouse=True)
-def wide_terminal(monkeypatch):
+def steady(monkeypatch):
+    """The same width everywhere, and no remarks about progress on a slow machine."""
+    from imcc._utils.config import config_context
+
     monkeypatch.setenv("COLUMNS", "120")
+    with config_context(progress_after=1e9):
+        yield
 
 
 def invoke(*arguments, code=0, stdin=None):
@@ -59,26 +81,6 @@ def invoke(*arguments, code=0, stdin=None):
 def imcc():
     """Run a command in this process: quick."""
     return invoke
-
-
-@pytest.fixture
-def program():
-    """Run a command as a user does: the real entry point, in a process of its own."""
-    pytest.importorskip("click")
-
-    def run(*arguments, code=0, stdin=None, **environment):
-        done = subprocess.run(
-            [sys.executable, "-m", "imcc", *map(str, arguments)],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            env={**os.environ, "OPENBLAS_NUM_THREADS": "1", **environment},
-        )
-        assert done.returncode == code, (done.stdout, done.stderr)
-        return done
-
-    return run
 
 
 def make_data(n_rows, seed=0):

@@ -3,11 +3,10 @@ import re
 import shutil
 
 import pytest
-from click.testing import CliRunner
 
-from imcc.cli._app import app
 from imcc.cli._experiment import Duration
 from imcc.experiment import Experiment, run
+from tests.cli.conftest import invoke as call
 from tests.experiment.conftest import ALLOW, DICE, importable_methods, pets, pets_file, small
 from tests.experiment.test_trust import descriptions, hostile_store
 
@@ -17,14 +16,6 @@ __all__ = ["importable_methods", "pets", "pets_file", "small"]  # fixtures
 # start.
 RIDGE = 'estimator = "kernel_ridge"\nparams = {betas = [0.1, 1.0], width_scales = [1.0]}\n'
 BAD = '[methods.bad]\nestimator = "kernel_ridge"\nparams = {betas = [-1.0]}\n'
-
-
-def call(*arguments, code=0):
-    result = CliRunner().invoke(app, [str(a) for a in arguments])
-    assert result.exit_code == code, result.output
-    if code != 130:
-        assert result.exception is None or isinstance(result.exception, SystemExit)
-    return result
 
 
 @pytest.fixture
@@ -65,13 +56,11 @@ def test_run_can_be_restricted_and_grow(toml, tmp_path):
     call(*run_it, "--methods", "a,,b", code=2)
 
 
-def test_json_lines_while_running(toml, tmp_path):
-    lines = call("experiment", "run", toml, "-o", tmp_path / "x.sqlite", "--json").stdout
-    *events, summary = [json.loads(line) for line in lines.splitlines()]
-    assert [event["event"] for event in events] == ["done"] * 4
-    assert events[-1]["remaining_seconds"] == 0
-    assert summary["computed"] == 4
-    assert summary["failed"] == []
+def test_the_summary_as_json(toml, tmp_path):
+    result = call("experiment", "run", toml, "-o", tmp_path / "x.sqlite", "--json")
+    assert result.stderr == ""
+    summary = json.loads(result.stdout)
+    assert (summary["computed"], summary["missing"], summary["failed"]) == (4, 0, [])
 
 
 def test_failures_are_told_and_end_with_an_error(toml, tmp_path):
@@ -86,8 +75,8 @@ def test_failures_are_told_and_end_with_an_error(toml, tmp_path):
     assert "Failed: pets, bad, split 1: " in status
     found = json.loads(call("experiment", "status", path, "--json").stdout)
     assert (found["done"], found["tasks"], len(found["failed"])) == (4, 6, 2)
-    lines = call("experiment", "run", path, "--json", code=1).stdout.splitlines()
-    assert "betas" in json.loads(lines[0])["error"]
+    found = json.loads(call("experiment", "run", path, "--json", code=1).stdout)
+    assert "betas" in found["failed"][0]["error"]
 
 
 def test_a_store_can_be_moved_and_continued(toml, tmp_path):
@@ -104,13 +93,6 @@ def test_a_store_can_be_moved_and_continued(toml, tmp_path):
     assert f"imcc experiment run {moved}" in " ".join(status.split())
     assert "4 of 4" in call("experiment", "run", moved).stdout
     assert "4 of 4 done" in call("experiment", "status", moved).stdout
-
-
-def test_status_lists_what_there_is(store, tmp_path):
-    (tmp_path / "broken.sqlite").write_text("no")
-    assert "mine.sqlite" in call("experiment", "status", tmp_path).stdout
-    found = json.loads(call("experiment", "status", tmp_path, "--json").stdout)
-    assert [(s["file"], s["done"]) for s in found] == [("broken.sqlite", None), ("mine.sqlite", 4)]
 
 
 def test_rows_computed_elsewhere(store, toml, tmp_path):
@@ -140,7 +122,7 @@ def test_rows_computed_elsewhere(store, toml, tmp_path):
 def test_compare_prints_ranks_and_tests(store):
     text = call("compare", store).stdout
     assert "average_precision (higher is better), mean ± std (rank), 2 runs" in text
-    assert "mean rank" in text
+    assert "average rank" in text
     assert "One data set does not show which method is better on others." in text
     (found,) = json.loads(call("compare", store, "--metric", "coverage", "--json").stdout)
     assert found["metric"] == "coverage"
@@ -162,13 +144,12 @@ def test_compare_tests_over_several_data_sets(pets, tmp_path):
     text = call("compare", tmp_path / "x.sqlite", "--metric", "one_error").stdout
     assert "the best mean rank by one-error" in text
     assert "Friedman's test" in text
-    assert "first in" in text
     assert "one_error: imcc against each, positive where it is better" in text
     assert re.search(
         r"^b +\d/\d/\d +[+-]0\.\d{4} ± 0\.\d{4} +[\d.]+ +[\d.]+/[\d.]+/[\d.]+$", text, re.M
     )
     assert "where equal means within 0.01." in text
-    text = call("compare", tmp_path / "x.sqlite", "--control", "b", "--selection", "each").stdout
+    text = call("compare", tmp_path / "x.sqlite", "--control", "b").stdout
     assert "coverage: b against each, positive where it is better" in text
 
 
@@ -181,7 +162,6 @@ def test_tables_wider_than_the_terminal_come_in_pieces(pets, tmp_path, monkeypat
     assert max(map(len, table)) <= 100
     assert all(name in text for name in methods)
     assert sum(line.startswith("pets") for line in table) == 3
-    assert "first in" in text
     assert "continued" in text
 
 
@@ -243,7 +223,6 @@ def test_mistakes_get_a_message_and_an_exit_code(arguments, code, message, tmp_p
     [
         ("experiment", "status", "STORE"),
         ("experiment", "status", "STORE", "--json"),
-        ("experiment", "status", "FOLDER"),
         ("compare", "STORE"),
         ("compare", "STORE", "--published", "PUBLISHED"),
         ("report", "STORE", "-o", "out.html"),
@@ -260,7 +239,7 @@ def test_no_command_runs_what_a_store_names(tmp_path, monkeypatch, way, command)
     store = hostile_store(folder / "x.sqlite", descriptions(tmp_path / "trace")[way])
     published = tmp_path / "published.csv"
     published.write_text(PUBLISHED)
-    replaced = {"STORE": store, "FOLDER": folder, "PUBLISHED": published}
+    replaced = {"STORE": store, "PUBLISHED": published}
     call(*(replaced.get(word, word) for word in command))
     assert not (tmp_path / "trace").exists()
 
@@ -295,7 +274,6 @@ def test_names_that_control_a_terminal_are_written_out(pets, tmp_path):
     for command in (
         ("experiment", "status", path),
         ("experiment", "status", path, "--json"),
-        ("experiment", "status", tmp_path),
         ("compare", path),
         ("compare", path, "--json"),
         ("report", path, "-o", out),
@@ -306,9 +284,9 @@ def test_names_that_control_a_terminal_are_written_out(pets, tmp_path):
 
 
 def test_times_can_be_written_in_many_ways(tmp_path):
-    times = {"90": 90, "90s": 90, "30min": 1800, "2h": 7200, "1h30m": 5400, "1.5 h": 5400}
+    times = {"90": 90, "90s": 90, "30min": 1800, "2h": 7200, "1.5 h": 5400, "1d": 86400}
     assert {text: Duration().convert(text, None, None) for text in times} == times
-    for text in ("", "soon", "2x", "h", "-5s", "1h-3"):
+    for text in ("", "soon", "2x", "h", "-5s"):
         call("experiment", "run", "quick", "-o", tmp_path / "x.sqlite", "--for", text, code=2)
 
 

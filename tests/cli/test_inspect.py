@@ -12,22 +12,12 @@ from imcc.datasets import read
 from imcc.persistence import load_model, save_model
 from imcc.tables import read_table
 from imcc.tables._example import write_example
-from tests.cli.conftest import LABELS, make_data
+from tests.cli.conftest import LABELS, flat, make_data
 
 pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 
 TICKET_LABELS = ["complaint", "refund", "upgrade", "senior", "remote", "praise"]
-
-
-def flat(text):
-    return re.sub(r"\s+", " ", text)
-
-
-def total(one):
-    """Add up an explanation by training rows, features or members."""
-    sums = [np.dot(one["weights"][kind], one["values"][kind]) for kind in one["weights"]]
-    return one["constant"] + sum(sums)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from imcc.estimators import (
 )
 from imcc.inspection import diagnose_probabilities
 from imcc.persistence import load_model, read_card, save_model
-from tests.cli.conftest import FEATURES, LABELS, make_data, one_setting
+from tests.cli.conftest import LABELS, make_data, one_setting
 from tests.writers import write
 
 pytest.importorskip("skops")
@@ -121,7 +121,7 @@ def test_evaluate_of_foreign_models(imcc, pets, tmp_path):
     training = read(pets / "train.csv", labels=list(LABELS))
     testing = read(pets / "test.csv", labels=list(LABELS))
     trees = ExtraTreesClassifier(5, random_state=0).fit(training.X, training.Y)
-    save_model(trees, tmp_path / "t.skops", feature_names=FEATURES, label_names=LABELS)
+    save_model(trees, tmp_path / "t.skops", training)
     trust = ("--trust", "sklearn.tree._tree.Tree")
     out = imcc("evaluate", tmp_path / "t.skops", pets / "test.csv", "--json", *trust).stdout
     found = json.loads(out)

@@ -213,11 +213,12 @@ def main():
             name, members, rows = valid[number % len(valid)]
             members, changes = mutated(members, chance)
             card = json.loads(members.pop("imcc.json"))
+            del card["sha256"]
             file = Path(folder, "changed.skops")
             with zipfile.ZipFile(file, "w") as archive:
                 for part, content in members.items():
                     archive.writestr(part, content)
-                card["sha256"] = _digest(archive)
+                card["sha256"] = _digest(archive, card)
                 archive.writestr("imcc.json", json.dumps(card))
             print(f"{number}: {name}, {changes}", flush=True)
             signal.alarm(SECONDS)  # ends the process

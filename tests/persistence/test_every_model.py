@@ -10,11 +10,10 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from imcc import IMCCClassifier
 from imcc._utils.names import CLASSES, PARTS, name_of
 from imcc.persistence import load_model, read_card, save_model, untrusted_types
 from imcc.tables import TableClassifier, TableEncoder
-from tests.models import IMCC, MODELS
+from tests.models import MODELS
 
 pytest.importorskip("skops")
 
@@ -124,15 +123,3 @@ def test_round_trip(problem, tmp_path, name, rows):
     used = saved_names(file)
     assert {module for module, _ in used} == {"imcc"}  # no module path of ours
     assert {short for _, short in used} <= {*CLASSES, *PARTS}
-
-
-def test_the_same_model_gives_the_same_bytes(problem, tmp_path):
-    X, Y, _ = problem
-    model = IMCCClassifier(**IMCC).fit(sp.csr_array(X), Y)
-    first = save_model(model, tmp_path / "a")
-    again = save_model(load_model(first), tmp_path / "b")
-    with zipfile.ZipFile(first) as one, zipfile.ZipFile(again) as two:
-        assert one.namelist() == two.namelist()
-        for name in one.namelist():
-            if name != "imcc.json":  # which has the time
-                assert one.read(name) == two.read(name)

@@ -1,5 +1,7 @@
+import functools
 import json
 import re
+import socket
 import subprocess
 import sys
 import time
@@ -11,6 +13,7 @@ import pytest
 
 from imcc import IMCCClassifier, save_model
 from imcc.estimators import MultilabelCalibrator
+from imcc.serve import make_app
 from imcc.tables import TableClassifier
 
 
@@ -52,8 +55,22 @@ def records():
     return customers(20, seed=1)[0].to_dict("records")
 
 
-class Server:
-    """A server in a process of its own, at a free port of this machine."""
+class Client:
+    """What asks a server at a free port of this machine."""
+
+    def get(self, path):
+        with urlopen(self.url + path, timeout=60) as response:
+            return response.read().decode()
+
+    def ask(self, rows):
+        headers = {"content-type": "application/json"}
+        request = Request(self.url + "/predict", json.dumps(rows).encode(), headers)
+        with urlopen(request, timeout=60) as response:
+            return json.load(response)
+
+
+class Process(Client):
+    """A server in a process of its own, as ``imcc serve`` starts it."""
 
     def __init__(self, file, *options):
         arguments = [sys.executable, "-m", "imcc", "serve", file, "--port", "0", *options]
@@ -69,7 +86,8 @@ class Server:
         else:
             raise AssertionError("".join(self.lines))
         # What it says later must be read, or it would wait for that.
-        Thread(target=lambda: self.lines.extend(self.process.stderr), daemon=True).start()
+        self.reader = Thread(target=lambda: self.lines.extend(self.process.stderr))
+        self.reader.start()
         self.until_answered()
 
     def until_answered(self, seconds=60):
@@ -82,35 +100,50 @@ class Server:
                     raise
                 time.sleep(0.1)
 
-    def get(self, path):
-        with urlopen(self.url + path, timeout=30) as response:
-            return response.read().decode()
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+        status = self.process.wait(30)
+        self.reader.join(30)
+        self.process.stderr.close()
+        return status
 
-    def ask(self, rows):
-        headers = {"content-type": "application/json"}
-        request = Request(self.url + "/predict", json.dumps(rows).encode(), headers)
-        with urlopen(request, timeout=30) as response:
-            return json.load(response)
+
+class InThread(Client):
+    """A server in a thread of the tests."""
+
+    def __init__(self, file):
+        import uvicorn
+
+        listening = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        self.server = uvicorn.Server(uvicorn.Config(make_app(file), log_level="error"))
+        self.thread = Thread(target=self.server.run, args=([listening],))
+        self.thread.start()
 
     def stop(self):
-        self.process.terminate()
-        return self.process.wait(30)
+        self.server.should_exit = True
+        self.thread.join(30)
 
 
 @pytest.fixture
 def serve():
-    """Start servers, and stop them at the end of the test."""
+    """Start servers, by default in a thread, and stop them at the end of the test."""
     import click  # noqa: F401  # without them, the test is skipped; under CI it fails
     import uvicorn  # noqa: F401
 
     started = []
 
-    def start(*arguments):
-        started.append(Server(*arguments))
+    def start(*arguments, kind=InThread):
+        started.append(kind(*arguments))
         return started[-1]
 
     yield start
     for server in started:
-        if server.process.poll() is None:
-            server.stop()
-        server.process.stderr.close()
+        server.stop()
+
+
+@pytest.fixture
+def serve_command(serve):
+    """Start servers in processes of their own."""
+    return functools.partial(serve, kind=Process)

@@ -1,27 +1,27 @@
 """What the page about serving shows is what a server answers."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+
+from imcc.cli._app import app
 
 PAGE = Path(__file__).parents[2] / "docs" / "saving_and_serving.md"
 
 
 @pytest.mark.slow
-def test_the_page_is_true(serve, tmp_path):
+def test_the_page_is_true(serve_command, tmp_path, monkeypatch):
     blocks = re.findall(r"```console\n(.*?)```", PAGE.read_text("utf-8"), re.S)
     make, row, wrong = blocks
     commands = re.findall(r"^\$ imcc (.*)$", make, re.M)
+    monkeypatch.chdir(tmp_path)
     for command in commands[:2]:
-        done = [sys.executable, "-m", "imcc", *command.split()]
-        subprocess.run(done, cwd=tmp_path, env=os.environ, check=True, capture_output=True)
+        assert CliRunner().invoke(app, command.split()).exit_code == 0
     assert commands[2] == "serve model.skops"
-    server = serve(tmp_path / "model.skops")
+    server = serve_command(tmp_path / "model.skops")
     record, answer = re.fullmatch(
         r"\$ cat row.json\n(.*)\n\$ curl [^\n]*\n(.*)\n", row, re.S
     ).groups()

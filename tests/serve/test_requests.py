@@ -155,7 +155,7 @@ def test_what_is_not_a_prediction_is_refused_in_json(client, records):
 
 
 def test_time_is_limited(model_file, records):
-    client = TestClient(make_app(model_file, max_seconds=1e-6))
+    client = TestClient(make_app(model_file, max_seconds=1e-9))
     response = client.post("/predict", json=records[0])
     assert response.status_code in (408, 503)
     assert "seconds" in response.json()["error"]

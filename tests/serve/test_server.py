@@ -1,4 +1,4 @@
-"""A real server in a process of its own: slow clients, those that leave, kills, and its command."""
+"""The command, and a real server in a process of its own: slow clients, those that leave, kills."""
 
 import json
 import os
@@ -6,12 +6,13 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 import uvicorn  # noqa: F401  # without it, these tests are skipped; under CI they fail
+from click.testing import CliRunner
 
+from imcc.cli._app import app
 from imcc.persistence import ModelFileError
 from imcc.serve import _app
 
@@ -27,15 +28,13 @@ def slow_request(server, body, sent):
     return client
 
 
-def test_slow_clients_and_those_that_leave_keep_nobody_waiting(serve, model_file, records):
-    server = serve(model_file, "--max-seconds", 2)
+def test_slow_clients_and_those_that_leave_keep_nobody_waiting(serve_command, model_file, records):
+    server = serve_command(model_file, "--max-seconds", 2)
     expected = server.ask(records[0])
     body = json.dumps(records).encode()
     slow = [slow_request(server, body, 10) for _ in range(50)]
     silent = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(50)]
-    began = time.monotonic()
-    assert server.ask(records[0]) == expected
-    assert time.monotonic() - began < 2
+    assert server.ask(records[0]) == expected  # if it waited for each of them, too late
     answer = slow[0].recv(1000)
     assert b" 408 " in answer
     for client in (*slow, *silent):
@@ -47,21 +46,10 @@ def test_slow_clients_and_those_that_leave_keep_nobody_waiting(serve, model_file
     assert not any("Traceback" in line for line in server.lines), server.lines
 
 
-def test_a_kill_leaves_nothing_behind(serve, model_file, records, tmp_path):
-    before = sorted(os.listdir(model_file.parent)), model_file.read_bytes()
-    first = serve(model_file)
-    expected = first.ask(records)
-    first.process.kill()
-    first.process.wait()
-    again = serve(model_file)
-    assert again.ask(records) == expected
-    assert (sorted(os.listdir(model_file.parent)), model_file.read_bytes()) == before
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="finds processes by /proc")
-def test_a_killed_process_is_replaced(serve, model_file, records):
-    server = serve(model_file, "--workers", 2)
+def test_a_killed_process_is_replaced(serve_command, model_file, records):
+    server = serve_command(model_file, "--workers", 2)
     expected = server.ask(records)
     pid = server.process.pid
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
@@ -74,15 +62,13 @@ def test_a_killed_process_is_replaced(serve, model_file, records):
 
 
 def test_all_processes_have_the_same_file(model_file, monkeypatch):
-    digest = _app.make_app(model_file).state.digest
-    for known in (digest, "0" * 64):
-        options = {"path": str(model_file), "digest": known}
-        monkeypatch.setenv("IMCC_SERVE", json.dumps(options))
-        if known == digest:
-            assert _app.app_of_environment().state.digest == digest
-        else:
-            with pytest.raises(ModelFileError, match="changed"):
-                _app.app_of_environment()
+    card = _app.make_app(model_file).state.card
+    options = {"path": str(model_file), "card": card}
+    monkeypatch.setenv("IMCC_SERVE", json.dumps(options))
+    assert _app.app_of_environment().state.card == card
+    monkeypatch.setenv("IMCC_SERVE", json.dumps(options | {"card": "another"}))
+    with pytest.raises(ModelFileError, match="changed"):
+        _app.app_of_environment()
 
 
 @pytest.mark.parametrize(
@@ -93,19 +79,15 @@ def test_all_processes_have_the_same_file(model_file, monkeypatch):
         (["MODEL", "--port", "99999"], "--port"),
         (["MODEL", "--max-rows", "0"], "--max-rows"),
         (["MODEL", "--max-seconds", "0"], "--max-seconds"),
-        (["MODEL", "--host", "127.0.0.1", "--port", "TAKEN"], "address already in use"),
         (["FOLDER"], "folder"),
     ],
 )
 def test_what_the_command_refuses(model_file, tmp_path, arguments, words):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        names = {"MODEL": model_file, "TAKEN": taken.getsockname()[1], "FOLDER": tmp_path}
-        given = [str(names.get(word, word)) for word in arguments]
-        command = [sys.executable, "-m", "imcc", "serve", *given]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.returncode != 0
-    assert words in done.stderr
-    assert "Traceback" not in done.stderr
+    names = {"MODEL": model_file, "FOLDER": tmp_path}
+    done = CliRunner().invoke(app, ["serve", *(str(names.get(w, w)) for w in arguments)])
+    assert done.exit_code != 0
+    assert words in done.output
+    assert "Traceback" not in done.output
 
 
 THREADS = """

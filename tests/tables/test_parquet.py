@@ -200,7 +200,7 @@ def test_a_command_says_that_a_file_is_too_large(tmp_path):
     path = large(tmp_path / "t.parquet", "rows")
     done = CliRunner().invoke(app, ["datasets", "describe", str(path), "--labels", "y"])
     assert done.exit_code == 1
-    assert "--max-bytes" in done.output
+    assert "--read max_bytes=" in done.output
 
 
 def test_the_limit_can_be_raised(tmp_path):

@@ -13,20 +13,9 @@ import json
 METRICS = ("one_error", "hamming_loss", "ranking_loss", "coverage", "average_precision")
 ALL_METRICS = (*METRICS, "micro_f1", "macro_f1", "subset_accuracy", "macro_auc")
 
-# What `imcc tune` fits.
+# What `imcc tune` fits, and imcc._math.thresholds.
 MODELS = ("ensemble", "imcc")
-
-# imcc._math.thresholds
 CRITERIA = ("f1", "balanced_accuracy", "accuracy", "micro_f1")
-
-# imcc.datasets
-FORMATS = ("mulan", "meka", "mat", "svmlight", "npz", "csv", "parquet", "xlsx")
-NOMINAL = ("onehot", "ordinal")
-INDEX_BASES = ("auto", "zero", "one")
-DEFAULT_DATASET = "yeast"
-
-# imcc.experiment
-EACH = "each"
 
 
 def dataset_names() -> tuple[str, ...]:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from imcc._utils.progress import report_progress
-from imcc.cli._choices import ALL_METRICS, EACH, METRICS
-from imcc.cli._options import CONTROL, JSON, examples, refuse_options
+from imcc.cli import _options as options
+from imcc.cli._choices import ALL_METRICS, METRICS
 from imcc.cli._progress import working
-from imcc.cli._terminal import print_json, print_table, print_wide_table, problems_reported, say
+from imcc.cli._terminal import print_json, print_table, problems_reported, say
 
 if TYPE_CHECKING:  # imported where it is used, so that help does not wait for it
     from imcc.comparison import Comparison, ScoreTable
@@ -20,9 +20,9 @@ if TYPE_CHECKING:  # imported where it is used, so that help does not wait for i
 
 @click.command(
     "compare",
-    epilog=examples(
+    epilog=options.examples(
         "imcc compare quick.sqlite",
-        "imcc compare mine.sqlite --metric coverage --selection each",
+        "imcc compare mine.sqlite --metric coverage --control imcc",
         "imcc compare mine.sqlite --published published.csv",
     ),
 )
@@ -34,25 +34,12 @@ if TYPE_CHECKING:  # imported where it is used, so that help does not wait for i
     multiple=True,
     help="Metric to compare by; may be repeated.  [default: the paper's five]",
 )
-@click.option(
-    "--selection",
-    type=click.Choice([*METRICS, EACH]),
-    help='Metric by which settings were chosen; "each": each metric itself.'
-    "  [default: the experiment's]",
-)
-@CONTROL
-@click.option(
-    "--published",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Compare each result with a published one: a CSV file with the columns dataset, method, "
-    "metric, mean, std and n.",
-)
-@JSON
+@options.CONTROL
+@options.PUBLISHED
+@options.JSON
 def compare_(
     store: Path,
     metrics: tuple[str, ...],
-    selection: str | None,
     control: str | None,
     published: Path | None,
     as_json: bool,
@@ -69,7 +56,7 @@ def compare_(
     from imcc.experiment import Store, compare_with_published
 
     if published is not None:
-        refuse_options(["control"], "comparisons of methods")
+        options.refuse_options("comparisons of methods", control=control)
     wanted = list(dict.fromkeys(metrics)) or list(METRICS)
     with (
         problems_reported(),
@@ -78,7 +65,7 @@ def compare_(
     ):
         if published is not None:
             own = [name for name in wanted if name in METRICS]
-            tables = {name: opened.scores(name, selection) for name in own}
+            tables = {name: opened.scores(name) for name in own}
             _show_published(compare_with_published(tables, published), as_json)
             return
         if control is None and "imcc" in {run.key.method for run in opened.runs()}:
@@ -86,7 +73,7 @@ def compare_(
         compared = []
         for number, metric in enumerate(wanted):
             report_progress(number, len(wanted), metric)
-            scores = opened.scores(metric, selection)
+            scores = opened.scores(metric)
             size = opened.experiment.protocol.test_size
             result = compare(scores, control=control, missing="drop", test_size=size)
             compared.append((scores, result))
@@ -94,42 +81,30 @@ def compare_(
         print_json([result.to_dict() for _, result in compared])
         return
     for scores, result in compared:
-        _show_comparison(scores, result)
+        show_comparison(scores, result)
 
 
-def _show_comparison(scores: ScoreTable, result: Comparison) -> None:
+def show_comparison(scores: ScoreTable, result: Comparison) -> None:
     """Print means and ranks of one metric, and the conclusions that a report has too."""
-    import numpy as np
     from rich.text import Text
 
+    from imcc.report import paper_table
     from imcc.report._results import Panel
     from imcc.report._verdict import verdict
 
+    panel = Panel(scores, result)
     better = "higher" if result.greater_is_better else "lower"
-    n_runs = f"{result.counts.min()} to {result.counts.max()} runs"
-    if result.counts.min() == result.counts.max():
-        n_runs = f"{result.counts.min()} runs"
-    rows: list[tuple[object, ...]] = []
-    for dataset, means, stds, ranks in zip(
-        result.datasets, result.means, result.stds, result.ranks, strict=True
-    ):
-        cells = [
-            Text(
-                f"{mean:.3f}" + (f" ± {std:.3f}" if np.isfinite(std) else "") + f" ({rank:g})",
-                style="bold" if rank == ranks.min() else "",
-            )
-            for mean, std, rank in zip(means, stds, ranks, strict=True)
-        ]
-        rows.append((dataset, *cells))
-    n_sets = len(result.datasets)
-    rows.append(("mean rank", *(f"{rank:.2f}" for rank in result.mean_ranks)))
-    rows.append(("first in", *(f"{n / n_sets:.0%}" for n in result.n_first)))
-    print_wide_table(
+    fewest, most = result.counts.min(), result.counts.max()
+    n_runs = f"{most} runs" if fewest == most else f"{fewest} to {most} runs"
+    print_table(
         f"{result.metric} ({better} is better), mean ± std (rank), {n_runs}",
-        [("", "left"), *((method, "right") for method in result.methods)],
-        rows,
+        ["", *(f">{method}" for method in scores.methods)],
+        [
+            (name, *(Text(text, style="bold" if best else "") for text, best in cells))
+            for name, cells in paper_table(panel).rows(" ± ")
+        ],
     )
-    found = verdict(Panel(scores, result))
+    found = verdict(panel)
     answers = (found.winner, found.lead, found.significant)
     for sentences in dict.fromkeys(text for _, text in answers):
         say(sentences)
@@ -161,10 +136,9 @@ def _show_against(result: Comparison) -> None:
                 f"{against.better[j]:.2f}/{against.equivalent[j]:.2f}/{against.worse[j]:.2f}",
             )
         )
-    headings = ("against", "won/tied/lost", "difference", "p", "better/equal/worse")
-    print_wide_table(
+    print_table(
         f"{result.metric}: {result.control} against each, positive where it is better",
-        [(heading, "left" if n == 0 else "right") for n, heading in enumerate(headings)],
+        ("against", ">won/tied/lost", ">difference", ">p", ">better/equal/worse"),
         rows,
     )
     say(
@@ -175,8 +149,6 @@ def _show_against(result: Comparison) -> None:
 
 
 def _show_published(beside: PublishedComparison, as_json: bool) -> None:
-    from imcc.experiment._published import VERDICTS
-
     if as_json:
         print_json(beside.to_dict())
         return
@@ -195,9 +167,7 @@ def _show_published(beside: PublishedComparison, as_json: bool) -> None:
             if cell.metric == metric and cell.verdict != "missing"
         ]
         if rows:
-            headings = ["data set", "method", "ours", "published", "difference", "in SE", "verdict"]
-            aligned = ["left", "left", "right", "right", "right", "right", "left"]
-            print_table(metric, list(zip(headings, aligned, strict=True)), rows)
-    counts = beside.counts()
-    click.echo(", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS))
+            headings = ("data set", "method", ">ours", ">published", ">difference", ">in SE")
+            print_table(metric, (*headings, "verdict"), rows)
+    click.echo(", ".join(f"{count} {verdict}" for verdict, count in beside.counts().items()))
     click.echo("SE: the difference in standard errors, less what rounding may explain.")

@@ -9,19 +9,17 @@ import click
 
 from imcc._utils.errors import InvalidArgumentError, InvalidTypeError
 from imcc._utils.progress import part, report_progress
-from imcc.cli._choices import DEFAULT_DATASET
-from imcc.cli._inputs import are_tables, check_output, load
-from imcc.cli._options import (
-    FORCE,
-    JSON,
-    DataPath,
-    converting_options,
-    data_options,
-    examples,
-    refuse_options,
+from imcc.cli import _options as options
+from imcc.cli._inputs import (
+    are_tables,
+    check_output,
+    load,
+    load_numbers,
+    read_table,
+    reading_of,
 )
 from imcc.cli._progress import working
-from imcc.cli._tables import print_schema, read_table, refuse_columns
+from imcc.cli._show import print_schema
 from imcc.cli._terminal import print_json, print_table, problems_reported, say, shown_message
 
 if TYPE_CHECKING:
@@ -29,89 +27,70 @@ if TYPE_CHECKING:
     from imcc.tables import KnownColumns, Schema
     from imcc.tables._load import TableSource
 
+# Labels, and pairs of labels, that are shown.
+_TOP = 10
 
-@click.group(
-    epilog=examples(
-        "imcc datasets list",
-        "imcc datasets describe my.arff --labels my.xml",
-        "imcc datasets convert my.arff my.npz",
-    )
-)
+
+@click.group()
 def datasets() -> None:
     """List, describe, fetch and convert data sets."""
 
 
-@datasets.command("list", epilog=examples("imcc datasets list", "imcc datasets list --json"))
-@JSON
+@datasets.command(
+    "list", epilog=options.examples("imcc datasets list", "imcc datasets list --json")
+)
+@options.JSON
 def list_(as_json: bool) -> None:
     """List the named data sets."""
     from rich.filesize import decimal
 
+    from imcc._utils.plain import to_plain
     from imcc.datasets import dataset_info, list_datasets
     from imcc.datasets._load import is_available
 
-    with problems_reported():
-        infos = [dataset_info(name) for name in list_datasets()]
-        rows: list[dict[str, Any]] = [
-            {
-                "name": info.name,
-                "group": info.group,
-                "rows": info.n_rows,
-                "features": info.n_features,
-                "labels": info.n_labels,
-                "type": info.feature_type,
-                "bytes": info.size,
-                "available": is_available(info.name),
-            }
-            for info in infos
-        ]
+    infos = [dataset_info(name) for name in list_datasets()]
     if as_json:
-        about = [
-            {"citation": info.citation, "urls": [file.url for file in info.files]} for info in infos
-        ]
-        print_json([row | more for row, more in zip(rows, about, strict=True)])
+        print_json([to_plain(info) | {"available": is_available(info.name)} for info in infos])
         return
-    numbers = ("rows", "features", "labels", "bytes")
-    for row in rows:
-        row["bytes"] = decimal(row["bytes"])
-        row["available"] = "yes" if row["available"] else "to fetch"
-    headings = [(name, "right" if name in numbers else "left") for name in rows[0]]
-    print_table("Data sets", headings, [list(row.values()) for row in rows])
+    print_table(
+        "Data sets",
+        ("name", "group", ">rows", ">features", ">labels", "type", ">bytes", "available"),
+        [
+            (
+                *(info.name, info.group, info.n_rows, info.n_features, info.n_labels),
+                *(info.feature_type, decimal(info.size)),
+                "yes" if is_available(info.name) else "to fetch",
+            )
+            for info in infos
+        ],
+    )
 
 
 @datasets.command(
-    epilog=examples(
+    epilog=options.examples(
         "imcc datasets describe yeast",
         "imcc datasets describe my.csv --labels happy,sad",
         "imcc datasets describe my.csv --labels happy,sad --schema-to my.toml",
         "cat my.csv | imcc datasets describe - --labels 'is_*'",
     )
 )
-@click.argument("inputs", metavar="[NAME_OR_FILE]...", type=DataPath(), nargs=-1)
-@data_options
-@click.option(
-    "--top",
-    type=click.IntRange(min=0),
-    default=10,
-    show_default=True,
-    help="Number of labels and pairs of labels to show.",
-)
+@click.argument("inputs", metavar="[NAME_OR_FILE]...", type=options.DataPath(), nargs=-1)
+@options.data_options
 @click.option(
     "--schema-to",
     type=click.Path(dir_okay=False),
     metavar="FILE",
     help="Write what the columns of a table are to a TOML file, to edit it and use it as --schema.",
 )
-@FORCE
-@JSON
+@options.FORCE
+@options.JSON
 def describe(
     inputs: tuple[str, ...],
-    reading: dict[str, Any],
-    columns: dict[str, Any],
-    top: int,
+    labels: dict[str, Any] | None,
     schema_to: str | None,
     force: bool,
     as_json: bool,
+    **columns: Any,
 ) -> None:
     """Describe a data set: a name, a file, or files to be joined (yeast by default).
 
@@ -122,53 +101,52 @@ def describe(
     from imcc.tables import write_schema
 
     if schema_to is None:
-        refuse_options(["force"], "--schema-to")
-    shown: dict[str, Any] = {}
+        options.refuse_options("--schema-to", force=force)
+    inputs = inputs or ("yeast",)
+    about: dict[str, Any] = {}
     with problems_reported():
-        inputs = inputs or (DEFAULT_DATASET,)
-        dataset: data.Dataset | None
-        if are_tables(inputs, reading):
-            if schema_to is not None:
-                check_output(schema_to, force)
-            with working("reading"):
-                source, known, schema = read_table(inputs, reading, columns, need_labels=False)
-            dataset = _labels_only(source, known, schema)
-            shown = {"schema": schema.to_dict(), "n_rows": source.table.num_rows}
-            if schema_to is not None:
-                write_schema(
-                    schema,
-                    schema_to,
-                    tags=known.tags,
-                    separator=known.separator,
-                    drop=known.drop,
-                    unknown_labels=known.unknown_labels,
-                    reading=known.reading,
-                )
-        else:
-            if schema_to is not None:
+        is_table = are_tables(inputs, reading_of(columns["schema"]))
+        if schema_to is not None:
+            if not is_table:
                 raise InvalidTypeError("schema_to", "is for tables (CSV, TSV, Parquet)")
-            refuse_columns(columns)
-            with working("reading"):
-                dataset = load(inputs, reading)
-        facts = None if dataset is None else data.describe(dataset, n_pairs=top)
+            check_output(schema_to, force)
+        with working("reading"):
+            if is_table:
+                source, known = read_table(inputs, labels, columns)
+                schema = source.schema(known)
+                dataset = _labels_only(source, known, schema)
+                about = {"schema": schema.to_dict(), "n_rows": source.table.num_rows}
+                about["source"] = source.path
+            else:
+                dataset = load_numbers(inputs, labels, columns)
+                about["source"] = dataset.source
+        facts = None if dataset is None else data.describe(dataset, n_pairs=_TOP)
+        if schema_to is not None:
+            write_schema(
+                schema,
+                schema_to,
+                tags=known.tags,
+                separator=known.separator,
+                drop=known.drop,
+                unknown_labels=known.unknown_labels,
+                reading=known.reading,
+            )
     if as_json:
-        about = {} if facts is None else facts.to_dict()
-        if shown:
-            about = {key: value for key, value in about.items() if key not in _KEYS_OF_FEATURES}
-        path = source.path if shown else dataset.source if dataset is not None else None
-        print_json({**about, **shown, "source": path})
+        facts_of = {} if facts is None else facts.to_dict()
+        if is_table:
+            facts_of = {key: x for key, x in facts_of.items() if key not in _KEYS_OF_FEATURES}
+        print_json({**facts_of, **about})
     else:
-        if shown:
-            title = f"{source.name}: {source.table.num_rows:,} rows"
-            print_schema(schema, title, known.drop)
+        if is_table:
+            print_schema(schema, f"{source.name}: {source.table.num_rows:,} rows", known.drop)
         if facts is not None:
-            _print_description(facts, top, table=bool(shown))
+            _print_description(facts, is_table)
     if schema_to is not None:
         say(f"Wrote {schema_to}", err=True)
 
 
 @datasets.command(
-    epilog=examples(
+    epilog=options.examples(
         "imcc datasets example customers.csv",
         "imcc tune customers.csv --labels complaint,refund,upgrade,senior,remote,praise -o m.skops",
     )
@@ -180,8 +158,8 @@ def describe(
 @click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed."
 )
-@FORCE
-@JSON
+@options.FORCE
+@options.JSON
 def example(output: str, rows: int, seed: int, force: bool, as_json: bool) -> None:
     """Write a synthetic example table as CSV.
 
@@ -225,35 +203,34 @@ _KEYS_OF_FEATURES = (
 )
 
 
-def _print_description(facts: Description, top: int, table: bool = False) -> None:
-    about = facts.facts()
-    if table:
-        about = [row for row in about if row[0] not in _OF_FEATURES]
-    print_table(facts.name, [("", "left"), ("", "left")], about)
-    counts = sorted(facts.label_counts.items(), key=lambda item: -item[1])[:top]
+def _print_description(facts: Description, is_table: bool) -> None:
+    left_out = _OF_FEATURES if is_table else ()
+    print_table(facts.name, ("", ""), [row for row in facts.facts() if row[0] not in left_out])
+    counts = sorted(facts.label_counts.items(), key=lambda item: -item[1])[:_TOP]
     if counts:
         most = max(counts[0][1], 1)
-        rows = [
-            (name, count, f"{count / facts.n_rows:.3f}", "█" * round(24 * count / most))
-            for name, count in counts
-        ]
-        title = f"The {len(rows)} most frequent of {facts.n_labels} labels"
         print_table(
-            title, [("label", "left"), ("rows", "right"), ("share", "right"), ("", "left")], rows
+            f"The {len(counts)} most frequent of {facts.n_labels} labels",
+            ("label", ">rows", ">share", ""),
+            [
+                (name, count, f"{count / facts.n_rows:.3f}", "█" * round(24 * count / most))
+                for name, count in counts
+            ],
         )
     if facts.co_occurrences:
-        pairs = [(p.first, p.second, p.count, f"{p.jaccard:.3f}") for p in facts.co_occurrences]
         print_table(
             "Labels that occur together",
-            [("label", "left"), ("and", "left"), ("rows", "right"), ("Jaccard", "right")],
-            pairs,
+            ("label", "and", ">rows", ">Jaccard"),
+            [(p.first, p.second, p.count, f"{p.jaccard:.3f}") for p in facts.co_occurrences],
         )
 
 
-@datasets.command(epilog=examples("imcc datasets fetch scene enron", "imcc datasets fetch --all"))
+@datasets.command(
+    epilog=options.examples("imcc datasets fetch scene enron", "imcc datasets fetch --all")
+)
 @click.argument("names", metavar="NAME...", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Fetch the paper's fifteen data sets.")
-@JSON
+@options.JSON
 def fetch(names: tuple[str, ...], everything: bool, as_json: bool) -> None:
     """Download named data sets, so that they can be loaded without a network."""
     if bool(names) == everything:
@@ -293,44 +270,58 @@ def fetch(names: tuple[str, ...], everything: bool, as_json: bool) -> None:
 
 
 @datasets.command(
-    epilog=examples(
+    epilog=options.examples(
         "imcc datasets convert my.arff my.npz",
         "imcc datasets convert train.svm test.svm all.npz",
         "imcc datasets convert yeast yeast.csv",
+        "imcc datasets convert my.mat my.npz --read variables=data,target",
     )
 )
-@click.argument("inputs", metavar="IN...", type=DataPath(), nargs=-1, required=True)
+@click.argument("inputs", metavar="IN...", type=options.DataPath(), nargs=-1, required=True)
 @click.argument("output", metavar="OUT", type=click.Path(dir_okay=False))
-@converting_options
-@FORCE
-@JSON
+@options.LABELS
+@options.SCHEMA
+@options.DROP
+@click.option(
+    "--read",
+    "settings",
+    type=options.Setting(),
+    multiple=True,
+    help="How to read the input: a parameter of imcc.datasets.read, such as format=svmlight, "
+    "index_base=one, n_features=300, nominal=ordinal, variables=data,target, encoding=latin-1 or "
+    "max_bytes=4000000000; may be repeated.",
+)
+@options.FORCE
+@options.JSON
 def convert(
     inputs: tuple[str, ...],
     output: str,
-    reading: dict[str, Any],
+    labels: dict[str, Any] | None,
+    schema: str | None,
+    drop: tuple[str, ...],
+    settings: tuple[tuple[str, Any], ...],
     force: bool,
     as_json: bool,
 ) -> None:
     """Write a data set (a name, a file, or files to be joined) as .npz or CSV.
 
-    Words of a table become numbers.  The options say how files are written that do not say it
-    themselves.
+    Words of a table become numbers.  The options say what the files do not say themselves.
     """
     from imcc.datasets import write
 
+    reading: dict[str, Any] = {**(labels or {}), **dict(settings)}
+    pairs = [value for name, value in settings if name == "variables"]
     with problems_reported(), working("converting"):
         with part(0, (1, 1), "reading"):
+            reading |= reading_of(schema)
+            reading |= {"schema": schema} if schema is not None else {}
+            reading |= {"drop": drop} if drop else {}
+            reading |= {"variables": pairs} if len(pairs) > 1 else {}
             dataset = load(inputs, reading)
         with part(1, (1, 1), "writing"):
             write(dataset, output, overwrite=force)
     if as_json:
-        print_json(
-            {
-                "file": output,
-                "rows": dataset.n_rows,
-                "features": dataset.n_features,
-                "labels": dataset.n_labels,
-            }
-        )
+        sizes = {"rows": dataset.n_rows, "features": dataset.n_features}
+        print_json({"file": output, **sizes, "labels": dataset.n_labels})
     else:
         say(f"{dataset!r}\nwritten to {output}")

@@ -7,13 +7,14 @@ from pathlib import Path
 import click
 
 from imcc._utils.text import printable
+from imcc.cli import _options as options
+from imcc.cli._compare import show_comparison
 from imcc.cli._experiment import run_shown
-from imcc.cli._options import JOBS, JSON, QUIET, examples
 from imcc.cli._progress import working
-from imcc.cli._terminal import print_json, print_wide_table, problems_reported
+from imcc.cli._terminal import print_json, problems_reported
 
 
-@click.command(epilog=examples("imcc demo", "imcc demo -o /tmp/demo -j -1"))
+@click.command(epilog=options.examples("imcc demo", "imcc demo -o /tmp/demo -j -1"))
 @click.option(
     "-o",
     "--folder",
@@ -22,18 +23,19 @@ from imcc.cli._terminal import print_json, print_wide_table, problems_reported
     show_default=True,
     help="Folder for the results and the report; created if it does not exist.",
 )
-@JOBS
-@QUIET
-@JSON
+@options.JOBS
+@options.QUIET
+@options.JSON
 def demo(folder: Path, n_jobs: int, quiet: bool, as_json: bool) -> None:
     """Compare five methods on yeast, and write a report.
 
     Runs the experiment "quick" (yeast: 2417 genes, 103 features, 14 labels; three random splits; no
-    network), prints the table, and writes the report. IMCC's 2058 settings are searched exactly on
-    five folds of each split. Existing results are not computed again; -j -1 uses all cores.
+    network), writes the report, and prints the comparison by average precision. IMCC's 2058
+    settings are searched exactly on five folds of each split. Existing results are not computed
+    again; -j -1 uses all cores.
     """
+    from imcc.comparison import compare
     from imcc.experiment import Store, load_experiment
-    from imcc.metrics import METRICS
     from imcc.report import write_report
 
     store, report = folder / "quick.sqlite", folder / "report.html"
@@ -43,23 +45,13 @@ def demo(folder: Path, n_jobs: int, quiet: bool, as_json: bool) -> None:
     summary = run_shown(wanted, store, n_jobs=n_jobs, quiet=quiet or as_json)
     for failure in summary.failures:
         raise click.ClickException(printable(f"{failure.key}: {failure.error}", keep="\n"))
-    with problems_reported():
+    with problems_reported(), working("writing the report", quiet=quiet or as_json):
+        write_report(store, report)
         with Store(store, read_only=True) as opened:
-            tables = {metric: opened.scores(metric) for metric in METRICS}
-        with working("writing the report", quiet=quiet or as_json):
-            write_report(store, report)
-    methods = next(iter(tables.values())).methods
-    means = {
-        method: {name: float(table.values[0, i].mean()) for name, table in tables.items()}
-        for i, method in enumerate(methods)
-    }
+            scores = opened.scores("average_precision")
+        result = compare(scores)
     if as_json:
-        print_json({"store": str(store), "report": str(report), "means": means})
+        print_json({"store": str(store), "report": str(report), "comparison": result.to_dict()})
         return
-    arrows = {name: "↑" if METRICS[name].greater_is_better else "↓" for name in tables}
-    print_wide_table(
-        f"yeast, 20 % of the rows held out, means of {wanted.n_repeats} random splits",
-        [("", "left"), *((f"{name} {arrow}", "right") for name, arrow in arrows.items())],
-        [(method, *(f"{mean:.3f}" for mean in of.values())) for method, of in means.items()],
-    )
+    show_comparison(scores, result)
     click.echo(f"The whole report: {report.resolve()}")

@@ -9,26 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from imcc._utils.errors import InvalidArgumentError
+from imcc.cli import _options as options
 from imcc.cli._inputs import fingerprint_of, load_matching, open_saved
-from imcc.cli._options import (
-    IGNORE,
-    INPUTS,
-    JSON,
-    MODEL,
-    QUIET,
-    TRUST,
-    examples,
-    rows_options,
-)
 from imcc.cli._progress import working
-from imcc.cli._terminal import (
-    named,
-    print_json,
-    print_table,
-    print_wide_table,
-    problems_reported,
-    say,
-)
+from imcc.cli._terminal import named, print_json, print_table, problems_reported, say
 
 if TYPE_CHECKING:
     from imcc.inspection._calibration import CalibrationDiagnostics
@@ -36,14 +20,14 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    epilog=examples(
+    epilog=options.examples(
         "imcc evaluate model.skops test.arff",
         "imcc evaluate model.skops yeast --json",
     )
 )
-@MODEL
-@INPUTS
-@rows_options
+@options.MODEL
+@options.INPUTS
+@options.SCHEMA
 @click.option(
     "--top",
     type=click.IntRange(min=0),
@@ -58,18 +42,18 @@ if TYPE_CHECKING:
     show_default=True,
     help="Number of bootstrap resamples for the intervals; 0: no intervals.",
 )
-@IGNORE
-@TRUST
-@QUIET
-@JSON
+@options.IGNORE
+@options.TRUST
+@options.QUIET
+@options.JSON
 def evaluate(
     model_file: str,
     inputs: tuple[str, ...],
-    reading: dict[str, Any],
+    schema: str | None,
     top: int,
     resamples: int,
     ignore_extra: bool,
-    trust: tuple[str, ...],
+    trusted: tuple[str, ...],
     quiet: bool,
     as_json: bool,
 ) -> None:
@@ -84,7 +68,7 @@ def evaluate(
     from imcc._utils.wrappers import first_with
 
     with problems_reported():
-        model, card = open_saved(model_file, trust)
+        model, card = open_saved(model_file, trusted)
         part = first_with(model, "target_kind_")
         if part is not None and part.target_kind_ != "multilabel":
             raise InvalidArgumentError(
@@ -92,7 +76,7 @@ def evaluate(
             )
         with working("reading", quiet=quiet):
             X, Y = load_matching(
-                inputs, reading, card, with_labels=True, ignore_extra=ignore_extra, model=model
+                model, card, inputs, schema, with_labels=True, ignore_extra=ignore_extra
             )
         if card.fingerprint and fingerprint_of(X, Y, card) == card.fingerprint:
             warnings.warn(
@@ -115,43 +99,20 @@ def evaluate(
             _print_probabilities(judged, order[:top])
 
 
-def check_probabilities(model: Any, option: str) -> None:
-    """Raise an error for an option that a model without probabilities cannot have."""
-    if not hasattr(model, "predict_proba"):
-        raise InvalidArgumentError(
-            option,
-            "is for models with probabilities, and this one has scores only: train it with "
-            "--calibrate, or wrap it in MultilabelCalibrator(model, cv='prefit') in Python",
-        )
-
-
-def _print_probabilities(found: CalibrationDiagnostics, shown: list[int]) -> None:
-    """Print the quality of probabilities: means over labels, and some labels."""
-    measures = {"log_loss": "log loss", "brier": "Brier score"}
-    measures |= {"calibration_error": "calibration error"}
-    columns = [("label", "left"), *((words, "right") for words in ("rows", *measures.values()))]
-    lines: list[tuple[Any, ...]] = [("mean over labels", "", found)]
-    lines += [(found.labels[j].label, found.labels[j].support, found.labels[j]) for j in shown]
-    title = (
-        "Probabilities; lower is better, and perfect ones have a calibration error of "
-        f"{found.error_by_chance:.3f} by chance"
-    )
-    cells = [
-        [name, support, *(getattr(part, measure).text(2) for measure in measures)]
-        for name, support, part in lines
-    ]
-    print_wide_table(title, columns, cells)
-
-
 # Fewer rows with a label than these say little about it: its intervals are too short.
 _FEW = 10
 
 
 def _print(metrics: dict[str, float], found: Diagnostics, shown: list[int]) -> None:
+    """Print the metrics, and the labels with these indices."""
     from imcc.metrics import METRICS
 
-    rows: list[tuple[Any, ...]] = [
-        (named(name), "higher" if METRICS[name].greater_is_better else "lower", _number(value))
+    rows: list[tuple[str, str, str]] = [
+        (
+            named(name),
+            "higher" if METRICS[name].greater_is_better else "lower",
+            "-" if math.isnan(value) else f"{value:.3f}",
+        )
         for name, value in metrics.items()
     ]
     means = {
@@ -162,23 +123,22 @@ def _print(metrics: dict[str, float], found: Diagnostics, shown: list[int]) -> N
         "macro AUC": "macro_auc",
     }
     rows += [(words, "higher", str(found.estimate(name))) for words, name in means.items()]
-    columns = [("metric", "left"), ("better", "left"), ("value", "left")]
     title = f"{found.n_rows:,} rows"
     if found.n_resamples:
         title += (
             f"; in brackets intervals of {found.confidence:.0%}, by {found.n_resamples} resamples "
             "of the rows"
         )
-    print_table(title, columns, rows)
+    print_table(title, ("metric", "better", "value"), rows)
     if not shown:
         return
     labels = [found.labels[j] for j in shown]
     title = f"{len(labels)} of {len(found.labels)} labels, the most frequent first"
     if len(labels) == len(found.labels):
         title = "The labels, the most frequent first"
-    print_wide_table(
+    print_table(
         title,
-        [("label", "left"), *((h, "right") for h in ("rows", "average precision", "F1", "AUC"))],
+        ("label", ">rows", ">average precision", ">F1", ">AUC"),
         [
             (
                 label.label,
@@ -198,5 +158,16 @@ def _print(metrics: dict[str, float], found: Diagnostics, shown: list[int]) -> N
         )
 
 
-def _number(value: float) -> str:
-    return "-" if math.isnan(value) else f"{value:.3f}"
+def _print_probabilities(found: CalibrationDiagnostics, shown: list[int]) -> None:
+    """Print the quality of probabilities: means over labels, and the labels with these indices."""
+    lines: list[tuple[Any, ...]] = [("mean over labels", "", found)]
+    lines += [(found.labels[j].label, found.labels[j].support, found.labels[j]) for j in shown]
+    print_table(
+        "Probabilities; lower is better, and perfect ones have a calibration error of "
+        f"{found.error_by_chance:.3f} by chance",
+        ("label", ">rows", ">log loss", ">Brier score", ">calibration error"),
+        [
+            (name, rows, *(x.text(2) for x in (part.log_loss, part.brier, part.calibration_error)))
+            for name, rows, part in lines
+        ],
+    )

@@ -8,21 +8,17 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from imcc._utils.text import printable
-from imcc.cli._options import JOBS, JSON, QUIET, examples
+from imcc.cli import _options as options
 from imcc.cli._progress import duration, shown_progress
 from imcc.cli._terminal import print_json, print_table, problems_reported, say
 
 if TYPE_CHECKING:  # imported where it is used, so that help does not wait for it
     from imcc.experiment import Experiment, Failure, Summary
-
-
-# How every SQLite file begins.
-_SQLITE = b"SQLite format 3\x00"
 
 
 class _Names(click.ParamType):
@@ -38,36 +34,31 @@ class _Names(click.ParamType):
 
 
 class Duration(click.ParamType):
-    """A time such as 90, 90s, 30min, 2h or 1h30m, in seconds."""
+    """A time such as 90s, 30min or 2h, in seconds."""
 
     name = "TIME"
-    _UNITS: ClassVar = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 
     def convert(self, value: Any, param: Any, context: Any) -> float:
         """Return the seconds."""
-        if not isinstance(value, str):
-            return float(value)
-        text = value.replace(" ", "")
-        parts = re.findall(r"(\d+(?:\.\d+)?)(min|[smhd])?", text)
-        if not parts or "".join(map("".join, parts)) != text:
-            self.fail(f"{value!r} is not a time such as 90s, 30min, 2h or 1h30m", param, context)
-        return float(sum(float(number) * self._UNITS[unit] for number, unit in parts))
+        units = {"": 1, "s": 1, "min": 60, "h": 3600, "d": 86400}
+        parts = re.fullmatch(r"(\d+(?:\.\d+)?) *(s|min|h|d|)", str(value))
+        if parts is None:
+            self.fail(f"{value!r} is not a time such as 90s, 30min or 2h", param, context)
+        return float(parts[1]) * units[parts[2]]
 
 
 INTERRUPTED = 130  # the exit code that shells give to what Ctrl-C has ended
 OUT_OF_TIME = 75  # the one that means "try again later"
 
 
-@click.group(
-    epilog=examples("imcc experiment run quick", "imcc experiment status quick.sqlite"),
-)
+@click.group()
 def experiment() -> None:
     """Compare methods on data sets: run, stop, continue."""
 
 
 @experiment.command(
     "run",
-    epilog=examples(
+    epilog=options.examples(
         "imcc experiment run quick",
         "imcc experiment run quick.sqlite",
         "imcc experiment run quick --methods imcc,kernel_ridge --repeats 3 -j 2",
@@ -96,7 +87,7 @@ def experiment() -> None:
     "may be repeated.",
 )
 @click.option("--repeats", type=click.IntRange(min=1), help="Number of splits.")
-@JOBS
+@options.JOBS
 @click.option(
     "--threads",
     type=click.IntRange(min=1),
@@ -128,13 +119,8 @@ def experiment() -> None:
     metavar="NAME",
     help="Device for methods that support it, such as cuda.  [default: NumPy on the CPU]",
 )
-@QUIET
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Print a line of JSON per task, and at the end.",
-)
+@options.QUIET
+@options.JSON
 def run_(
     source: str,
     store: Path | None,
@@ -174,7 +160,7 @@ def run_(
             if not as_json and not quiet:
                 say(f"{n_new} new results from {', '.join(map(str, rows))}.")
         wanted = whole.subset(datasets=datasets, methods=methods, n_repeats=repeats)
-    summary = run_shown(wanted, path, as_json=as_json, quiet=quiet, **running)
+    summary = run_shown(wanted, path, quiet=quiet or as_json, **running)
     n_tasks = len(wanted.tasks())
     n_elsewhere = summary.n_missing - len(summary.failures) - summary.n_out_of_time
     if as_json:
@@ -187,8 +173,7 @@ def run_(
                 "missing": summary.n_missing,
                 "out_of_time": summary.n_out_of_time,
                 "seconds": summary.seconds,
-            },
-            indent=None,  # the last of the lines
+            }
         )
     elif not quiet:
         say(
@@ -214,9 +199,7 @@ def run_(
         raise SystemExit(OUT_OF_TIME)
 
 
-def run_shown(
-    wanted: Experiment, path: Path, *, quiet: bool, as_json: bool = False, **options: Any
-) -> Summary:
+def run_shown(wanted: Experiment, path: Path, *, quiet: bool, **running: Any) -> Summary:
     """Run an experiment and show its progress; Ctrl-C ends it and shows how to continue.
 
     The options are those of :func:`imcc.experiment.run`.
@@ -227,9 +210,9 @@ def run_shown(
         with (
             problems_reported(),
             _terminated_like_interrupted(),
-            shown_progress(wanted.name, quiet=quiet, as_json=as_json) as progress,
+            shown_progress(wanted.name, quiet=quiet) as progress,
         ):
-            return run(wanted, path, progress=progress, **options)
+            return run(wanted, path, progress=progress, **running)
     except KeyboardInterrupt:
         say(f"Stopped. Go on with: imcc experiment run {path}", err=True)
         raise SystemExit(INTERRUPTED) from None
@@ -254,11 +237,7 @@ def _load(source: str, store: Path | None) -> tuple[Experiment, Path]:
     from imcc.experiment import Store, load_experiment
 
     path = Path(source)
-    is_store = path.suffix == ".sqlite"
-    if path.is_file():
-        with path.open("rb") as file:
-            is_store = file.read(len(_SQLITE)) == _SQLITE
-    if is_store:
+    if path.suffix == ".sqlite" or (path.is_file() and path.suffix not in (".toml", ".json")):
         with Store(path, read_only=True) as opened:
             return opened.experiment, store or opened.path
     whole = load_experiment(source)
@@ -284,22 +263,17 @@ def _failed(failures: list[Failure]) -> list[dict[str, str]]:
     return [{"task": str(failure.key), "error": failure.error} for failure in failures]
 
 
-@experiment.command(
-    epilog=examples("imcc experiment status quick.sqlite", "imcc experiment status results"),
-)
-@click.argument("path", type=click.Path(path_type=Path), default=Path())
-@JSON
-def status(path: Path, as_json: bool) -> None:
-    """Show which tasks of a store are done, missing or failed; list the stores of a folder.
+@experiment.command(epilog=options.examples("imcc experiment status quick.sqlite"))
+@click.argument("store", type=click.Path(path_type=Path))
+@options.JSON
+def status(store: Path, as_json: bool) -> None:
+    """Show which tasks of a store are done, missing or failed.
 
     Methods of a store are not imported; nor by compare and report.
     """
     from imcc.experiment import Store, remaining_seconds
 
-    if path.is_dir():
-        _list(path, as_json)
-        return
-    with problems_reported(), Store(path, read_only=True) as opened:
+    with problems_reported(), Store(store, read_only=True) as opened:
         wanted, done = opened.experiment, opened.keys()
         failures, running = opened.failures(), opened.running()
         times = {run.key: run.seconds for run in opened.runs()}
@@ -325,11 +299,8 @@ def status(path: Path, as_json: bool) -> None:
         (*cell, f"{counts[cell]} of {total}")
         for cell, total in Counter(key[:2] for key in tasks).items()
     ]
-    print_table(
-        f"{wanted.name}: {n_done} of {len(tasks)} done",
-        [("data set", "left"), ("method", "left"), ("done", "right")],
-        rows,
-    )
+    title = f"{wanted.name}: {n_done} of {len(tasks)} done"
+    print_table(title, ("data set", "method", ">done"), rows)
     for key in running:
         say(f"Running: {key!s}")
     for failure in failures:
@@ -337,28 +308,4 @@ def status(path: Path, as_json: bool) -> None:
     if missing and left is not None:
         say(f"About {duration(left)} of computing are left, one task at a time.")
     if missing and not running:
-        say(f"Go on with: imcc experiment run {path}")
-
-
-def _list(folder: Path, as_json: bool) -> None:
-    """Show the stores in a folder."""
-    from imcc.experiment import Store, StoreError
-
-    stores: list[tuple[str, str, int | None, int | None]] = []
-    for path in sorted(folder.glob("*.sqlite")):
-        try:
-            with Store(path, read_only=True) as store:
-                n_tasks = len(store.experiment.tasks())
-                n_done = n_tasks - len(store.missing())
-                stores.append((path.name, store.experiment.name, n_done, n_tasks))
-        except StoreError as error:
-            stores.append((path.name, str(error), None, None))
-    if as_json:
-        names = ("file", "experiment", "done", "tasks")
-        print_json([dict(zip(names, store, strict=True)) for store in stores])
-        return
-    print_table(
-        f"Stores in {folder.resolve()}",
-        [("file", "left"), ("experiment", "left"), ("done", "right")],
-        [(file, name, f"{n_done} of {n_tasks}") for file, name, n_done, n_tasks in stores],
-    )
+        say(f"Go on with: imcc experiment run {store}")

@@ -1,4 +1,4 @@
-"""Input and output of commands: data, model files, and checks of output paths."""
+"""What commands read: data sets, tables, rows for a model, model files; and where they write."""
 
 from __future__ import annotations
 
@@ -6,57 +6,20 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from imcc._utils.errors import Message, given, named
+from imcc._utils.errors import InvalidArgumentError, InvalidTypeError, Message, given, named
 from imcc.cli._choices import dataset_names
 from imcc.cli._options import STDIN
-from imcc.cli._terminal import say
 
 if TYPE_CHECKING:
     from imcc.datasets import Dataset
     from imcc.persistence._card import ModelCard
-
-
-def load(inputs: tuple[str, ...], reading: dict[str, Any]) -> Dataset:
-    """Return a named data set, or the data set in one or several files."""
-    from imcc.datasets import load_dataset, read
-
-    if not is_name(inputs):
-        return read(sources(inputs, reading), **reading)
-    if reading:
-        options = Message(*[part for name in reading for part in (", ", named(name))][1:])
-        raise ValueError(
-            f"{inputs[0]} is the name of a data set: " + options + " is for files (a file of that "
-            f"name is ./{inputs[0]})"
-        )
-    return load_dataset(inputs[0])
+    from imcc.tables import KnownColumns
+    from imcc.tables._load import TableSource
 
 
 def is_name(inputs: tuple[str, ...]) -> bool:
     """Whether the input is the name of a data set."""
     return len(inputs) == 1 and inputs[0].lower() in dataset_names()
-
-
-def load_matching(
-    inputs: tuple[str, ...],
-    reading: dict[str, Any],
-    card: ModelCard,
-    *,
-    with_labels: bool,
-    ignore_extra: bool,
-    model: Any,
-) -> tuple[Any, Any]:
-    """Return rows with the columns of a model, and labels if ``with_labels``."""
-    from imcc.datasets._match import match_dataset
-    from imcc.tables._predict import read_rows, refused_data, table_model
-
-    wanted = {"with_labels": with_labels, "ignore_extra": ignore_extra}
-    if not is_name(inputs):
-        return read_rows(model, card, sources(inputs, reading), **wanted, **reading)
-    if table_model(model) is not None:
-        raise refused_data()
-    return match_dataset(load(inputs, reading), card.feature_names, card.label_names, **wanted)
 
 
 def are_tables(inputs: tuple[str, ...], reading: dict[str, Any]) -> bool:
@@ -68,90 +31,106 @@ def are_tables(inputs: tuple[str, ...], reading: dict[str, Any]) -> bool:
     )
 
 
-def sources(inputs: tuple[str, ...], reading: dict[str, Any]) -> list[Any]:
+def reading_of(schema: str | None) -> dict[str, Any]:
+    """Return how a table is read, by the file of ``--schema``."""
+    from imcc.tables import read_schema
+
+    return {} if schema is None else read_schema(schema).reading
+
+
+def sources(inputs: tuple[str, ...], **reading: Any) -> list[Any]:
     """Return the given files, which must exist; ``-`` is the standard input."""
     from imcc.datasets import dataset_info
 
-    found: list[Any] = []
+    files: list[Any] = []
     for name in inputs:
         if name == STDIN:
-            found.append(_standard_input(reading))
+            files.append(_standard_input(**reading))
         elif not Path(name).exists():
             if "." not in name:
                 dataset_info(name)  # raises, with the names of data sets that may be meant
             raise FileNotFoundError(f"there is no file {name}")
         else:
-            found.append(name)
-    return found
+            files.append(name)
+    return files
 
 
-def _standard_input(reading: dict[str, Any]) -> Any:
+def _standard_input(format: str = "csv", max_bytes: int | None = None, **_: Any) -> Any:  # noqa: A002
+    """Return what is read from the standard input, which has no name to say its format."""
     from imcc.datasets._files import Content
     from imcc.datasets._formats import FORMATS
 
-    # There is no file name to determine the format: CSV unless --format is given.
-    suffix = FORMATS[reading.get("format", "csv")].suffixes[0]
+    name = f"stdin{FORMATS[format].suffixes[0]}"
     content = sys.stdin.buffer.read()
-    limit = reading.get("max_bytes")
-    return Content(content, f"stdin{suffix}", "the standard input", Path(f"stdin{suffix}"), limit)
+    return Content(content, name, "the standard input", Path(name), max_bytes)
 
 
-# Parameters that are always shown, even if they have their default values.
-_ALWAYS = ("n_clusters", "alpha", "beta", "gamma", "kernel", "width_scale")
+def load(inputs: tuple[str, ...], reading: dict[str, Any]) -> Dataset:
+    """Return a named data set, or the data set in one or several files."""
+    from imcc.datasets import load_dataset, read
 
-
-def shown_setting(card: ModelCard) -> dict[str, str]:
-    """Return the parameters of a model to show; most only if they differ from the default."""
-    from imcc._utils.plain import to_plain
-    from imcc.estimators import IMCCClassifier, KernelEnsembleClassifier
-
-    ensemble = "KernelEnsembleClassifier" in card.model
-    kind = KernelEnsembleClassifier if ensemble else IMCCClassifier
-    always = ("scoring", "n_members") if ensemble else _ALWAYS
-    defaults = to_plain(kind().get_params(deep=False))
-    return {
-        name: f"{value:g}" if isinstance(value, float) else str(value)
-        for name, value in card.params.items()
-        if value is not None and (name in always or name not in defaults or value != defaults[name])
-    }
-
-
-def open_saved(path: str, trust: tuple[str, ...]) -> tuple[Any, ModelCard]:
-    """Load a model and its card; at a terminal, the user confirms untrusted types."""
-    from imcc.persistence import UntrustedModelError
-    from imcc.persistence._file import ModelFile
-
-    if not Path(path).exists():
-        raise FileNotFoundError(f"there is no file {path}")
-    file = ModelFile(path)
-    try:
-        return file.load(trust), file.card
-    except UntrustedModelError as error:
-        if not (sys.stdin.isatty() and sys.stderr.isatty()):
-            raise
-        types = "\n".join(f"  {name}" for name in error.types)
-        say(
-            f"{path} has parts of types that are not known to be harmless:\n{types}\n"
-            "Loading them may run code of theirs.",
-            err=True,
+    if not is_name(inputs):
+        return read(sources(inputs, **reading), **reading)
+    if reading:
+        options = Message(*[part for name in reading for part in (", ", named(name))][1:])
+        raise ValueError(
+            f"{inputs[0]} is the name of a data set: " + options + " is for files (a file of that "
+            f"name is ./{inputs[0]})"
         )
-        if not click.confirm("Load them?", default=False, err=True):
-            raise
-        return file.load([*trust, *error.types]), file.card
+    return load_dataset(inputs[0])
 
 
-def check_output(path: str, force: bool) -> Path:
-    """Check that a file can be written, before anything is computed."""
-    target = Path(path)
-    if target.is_dir():
-        raise IsADirectoryError(f"{target} is a folder; give a file to write to")
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {target.parent} to write {target.name} into")
-    if target.is_file() and not force:
-        raise FileExistsError(
-            f"{target} already exists; overwrite it with " + given("overwrite", True)
+def load_numbers(
+    inputs: tuple[str, ...], labels: dict[str, Any] | None, columns: dict[str, Any]
+) -> Dataset:
+    """Return a data set of numbers; options about columns are refused, which are for tables."""
+    for name, value in columns.items():
+        if value:
+            raise InvalidTypeError(name, "is for tables (CSV, TSV, Parquet, spreadsheets)")
+    return load(inputs, labels or {})
+
+
+def read_table(
+    inputs: tuple[str, ...], labels: dict[str, Any] | None, columns: dict[str, Any]
+) -> tuple[TableSource, KnownColumns]:
+    """Read tables, and return what options and the file of ``--schema`` say about columns.
+
+    The rows of several files follow each other, their columns matched by name.
+    """
+    from imcc.tables import _load
+
+    source = _load.open_tables(sources(inputs), **reading_of(columns["schema"]))
+    names = source.table.column_names
+    chosen = dict(labels or {})
+    if isinstance(chosen.get("labels"), Path):
+        raise InvalidArgumentError(
+            "labels",
+            f"is a file ({chosen['labels']}), which is for ARFF; name the columns of a table",
         )
-    return target
+    if isinstance(chosen.get("labels"), list) and (whole := ",".join(chosen["labels"])) in names:
+        chosen["labels"] = [whole]  # a name with commas, given as it is
+    return source, _load.known_columns(names, source.path, **chosen, **columns)
+
+
+def load_matching(
+    model: Any,
+    card: ModelCard,
+    inputs: tuple[str, ...],
+    schema: str | None,
+    *,
+    with_labels: bool,
+    ignore_extra: bool,
+) -> tuple[Any, Any]:
+    """Return rows with the columns of a model, and labels if ``with_labels``."""
+    from imcc.datasets._match import match_dataset
+    from imcc.tables._predict import read_rows, refused_data, table_model
+
+    wanted, reading = {"with_labels": with_labels, "ignore_extra": ignore_extra}, reading_of(schema)
+    if not is_name(inputs):
+        return read_rows(model, card, sources(inputs), **wanted, **reading)
+    if table_model(model) is not None:
+        raise refused_data()
+    return match_dataset(load(inputs, reading), card.feature_names, card.label_names, **wanted)
 
 
 def fingerprint_of(X: Any, Y: Any, card: ModelCard) -> str:
@@ -166,3 +145,25 @@ def fingerprint_of(X: Any, Y: Any, card: ModelCard) -> str:
 
         return table_fingerprint(pa.table(X))
     return Dataset(X, Y, card.feature_names, card.label_names).fingerprint()
+
+
+def open_saved(path: str, trusted: tuple[str, ...]) -> tuple[Any, ModelCard]:
+    """Load a model and its card."""
+    from imcc.persistence._file import load_with_card
+
+    if not Path(path).exists():
+        raise FileNotFoundError(f"there is no file {path}")
+    return load_with_card(path, trusted)
+
+
+def check_output(path: str, force: bool) -> None:
+    """Check that a file can be written, before anything is computed."""
+    target = Path(path)
+    if target.is_dir():
+        raise IsADirectoryError(f"{target} is a folder; give a file to write to")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {target.parent} to write {target.name} into")
+    if target.is_file() and not force:
+        raise FileExistsError(
+            f"{target} already exists; overwrite it with " + given("overwrite", True)
+        )

@@ -8,36 +8,26 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from imcc._utils.errors import ImccError, InvalidArgumentError, given
-from imcc._utils.text import printable
-from imcc.cli._inputs import (
-    check_output,
-    fingerprint_of,
-    load_matching,
-    open_saved,
-    shown_setting,
-)
-from imcc.cli._options import (
-    FORCE,
-    JSON,
-    MODEL,
-    QUIET,
-    TRUST,
-    DataPath,
-    examples,
-    refuse_options,
-    rows_options,
-)
+from imcc.cli import _options as options
+from imcc.cli._inputs import check_output, fingerprint_of, load_matching, open_saved
 from imcc.cli._progress import working
-from imcc.cli._tables import print_schema
-from imcc.cli._terminal import print_json, print_table, problems_reported, say, shown_message
+from imcc.cli._show import print_schema, shown_setting
+from imcc.cli._terminal import (
+    print_json,
+    print_table,
+    problems_reported,
+    say,
+    shorten,
+    shown_message,
+)
 
 if TYPE_CHECKING:
     from imcc.inspection._clusters import Inspection
     from imcc.inspection._rows import RowExplanation
     from imcc.persistence._card import ModelCard
 
-# Characters of a bar on either side, and of a cell at most.
-_HALF, _LONGEST = 10, 28
+# Characters of a bar on either side.
+_HALF = 10
 # Columns of the nearest rows that are shown: those that matter most.
 _SHOWN_COLUMNS = 3
 
@@ -57,7 +47,7 @@ class _Costs(click.ParamType):
 
 
 @click.command(
-    epilog=examples(
+    epilog=options.examples(
         "imcc inspect model.skops",
         "imcc inspect model.skops rows.csv --html page.html",
         "imcc inspect model.skops --html page.html --costs 1,5 --costs refund=20,1",
@@ -66,17 +56,17 @@ class _Costs(click.ParamType):
         "imcc inspect model.skops train.csv --row T-0041 --label late",
     )
 )
-@MODEL
-@click.argument("inputs", metavar="[NAME_OR_FILE]...", type=DataPath(), nargs=-1)
+@options.MODEL
+@click.argument("inputs", metavar="[NAME_OR_FILE]...", type=options.DataPath(), nargs=-1)
 @click.option(
     "--data",
     "data_inputs",
-    type=DataPath(),
+    type=options.DataPath(),
     multiple=True,
     metavar="NAME_OR_FILE",
     help="Training data: for label correlations, and for the rows that a row is compared with.",
 )
-@rows_options
+@options.SCHEMA
 @click.option(
     "--row",
     help="Explain the scores of this row, counted from 0, or the id of a row of a table; of the "
@@ -106,21 +96,21 @@ class _Costs(click.ParamType):
     help="What a false positive and a false negative cost, for --html: of every label, or of the "
     "one that is named; may be repeated.  The page has the cheapest threshold.",
 )
-@TRUST
-@FORCE
-@QUIET
-@JSON
+@options.TRUST
+@options.FORCE
+@options.QUIET
+@options.JSON
 def inspect(
     model_file: str,
     inputs: tuple[str, ...],
     data_inputs: tuple[str, ...],
-    reading: dict[str, Any],
+    schema: str | None,
     row: str | None,
     label: str | None,
     top: int,
     html: str | None,
     costs: tuple[tuple[str | None, tuple[float, float]], ...],
-    trust: tuple[str, ...],
+    trusted: tuple[str, ...],
     force: bool,
     quiet: bool,
     as_json: bool,
@@ -132,90 +122,79 @@ def inspect(
     the table to the score of a label (Shapley values), and the nearest rows.
     """
     from imcc._utils.plain import to_plain
-    from imcc._utils.wrappers import first_with
 
-    if html is not None and row is not None:
+    if html is None:
+        options.refuse_options("the page of --html", costs=costs)
+    elif row is not None:
         raise click.UsageError("--html is about all rows: leave out --row")
-    if costs and html is None:
-        raise click.UsageError("--costs is about the page: say where to write it with --html")
     if row is None and (label is not None or (inputs and html is None)):
         raise click.UsageError("rows and --label are about one row: say which with --row")
     if not (inputs or data_inputs):
-        refuse_options(["schema"], "reading data, of which none are named")
+        options.refuse_options("reading data, of which none are named", schema=schema)
     with problems_reported():
         if html is not None:
             check_output(html, force)
-        model, card = open_saved(model_file, trust)
+        model, card = open_saved(model_file, trusted)
         about: dict[str, Any] = {"file": model_file, "card": card.to_dict()}
+
+        def matching(names: tuple[str, ...], with_labels: bool = True) -> tuple[Any, Any]:
+            if not names:
+                return None, None
+            return load_matching(
+                model, card, names, schema, with_labels=with_labels, ignore_extra=True
+            )
+
         if html is not None:
             with working("writing the page", quiet=quiet):
-                _write_page(
-                    model_file, model, card, inputs or data_inputs, reading, html, dict(costs)
-                )
-            if as_json:
-                print_json(to_plain(about | {"page": html}))
+                title = f"{Path(model_file).name}: {card.data_name}".removesuffix(": ")
+                X, Y = matching(inputs or data_inputs)
+                _write_page(model, card, X, Y, html, title, dict(costs))
+            about["page"] = html
             if not quiet:
                 say(f"Wrote {html}", err=True)
-            return
-        with working("reading the training data", quiet=quiet):
-            X, Y = _training_data(data_inputs, reading, model, card)
-        if row is not None:
-            with working("explaining", quiet=quiet):
-                rows = X
-                if inputs:
-                    rows, _ = load_matching(
-                        inputs, reading, card, with_labels=False, ignore_extra=True, model=model
-                    )
-                is_training = not inputs or inputs == data_inputs
-                found: Any = _explain(model, card, rows, row, X, Y, is_training)
-            about["explanation"] = found.to_dict()
-            if not as_json:
-                _print_row(found, row, label, top, ", ".join(data_inputs or inputs), X is not None)
         else:
-            ensemble = first_with(model, "members_")
-            if ensemble is not None:
-                found, about["members"] = None, ensemble.members_
-            else:
-                with working("inspecting", quiet=quiet):
-                    found = _clusters(model, card, X, Y)
-                about["inspection"] = None if isinstance(found, str) else found.to_dict()
+            with working("reading the training data", quiet=quiet):
+                X, Y = matching(data_inputs)
+                if X is not None:
+                    _check_training_data(X, Y, card, ", ".join(data_inputs))
+        if html is None and row is not None:
+            with working("explaining", quiet=quiet):
+                rows = matching(inputs, with_labels=False)[0] if inputs else X
+                is_training = not inputs or inputs == data_inputs
+                explanation = _explain(model, card, rows, row, X, Y, is_training)
+            about["explanation"] = explanation.to_dict()
+            if not as_json:
+                path = ", ".join(data_inputs or inputs)
+                _print_row(explanation, row, label, top, path, X is not None)
+        elif html is None:
+            with working("inspecting", quiet=quiet):
+                about |= _inspected(model, card, X, Y)
             if not as_json:
                 _print_model(model_file, model, card)
-                if ensemble is not None:
-                    _print_members(ensemble.members_, top)
-                elif isinstance(found, str):
-                    say(found)
-                else:
-                    _print_clusters(found, top)
+                _print_inspected(about, top)
         if as_json:
             print_json(to_plain(about))
 
 
-def _training_data(
-    inputs: tuple[str, ...], reading: dict[str, Any], model: Any, card: ModelCard
-) -> tuple[Any, Any]:
+def _check_training_data(X: Any, Y: Any, card: ModelCard, path: str) -> None:
     from imcc.datasets import DataFormatError
 
-    if not inputs:
-        return None, None
-    X, Y = load_matching(inputs, reading, card, with_labels=True, ignore_extra=True, model=model)
     if card.fingerprint and (found := fingerprint_of(X, Y, card)) != card.fingerprint:
         raise DataFormatError(
             f"these are not the data that the model was trained on ({card.data_name}, fingerprint "
             f"{card.fingerprint[:12]}...; this is {found[:12]}...): rows, columns or their order "
             "differ",
-            ", ".join(inputs),
+            path,
         )
-    return X, Y
 
 
 def _write_page(
-    model_file: str,
     model: Any,
     card: ModelCard,
-    inputs: tuple[str, ...],
-    reading: dict[str, Any],
+    X: Any,
+    Y: Any,
     path: str,
+    title: str,
     costs: dict[str | None, tuple[float, float]],
 ) -> None:
     from imcc.inspection import model_page
@@ -223,17 +202,12 @@ def _write_page(
     # Those of labels that are not named; the page takes all labels by their names.
     prices = dict.fromkeys(card.label_names, costs[None]) if None in costs else {}
     prices |= {name: pair for name, pair in costs.items() if name is not None}
-    X = Y = None
-    if inputs:
-        X, Y = load_matching(
-            inputs, reading, card, with_labels=True, ignore_extra=True, model=model
-        )
     model_page(
         model,
         X,
         Y,
         path=path,
-        title=f"{Path(model_file).name}: {card.data_name}" if card.data_name else model_file,
+        title=title,
         costs=prices or None,
         row_names=None if X is None else _ids(model, X),
         label_names=card.label_names or None,
@@ -241,24 +215,22 @@ def _write_page(
     )
 
 
-def _clusters(model: Any, card: ModelCard, X: Any, Y: Any) -> Inspection | str:
-    """Return the clusters of a model, or why it has none."""
+def _inspected(model: Any, card: ModelCard, X: Any, Y: Any) -> dict[str, Any]:
+    """Return the members of an ensemble, or the clusters of a model, or why it has none."""
+    from imcc._utils.wrappers import first_with
     from imcc.inspection import inspect_model
 
+    ensemble = first_with(model, "members_")
+    if ensemble is not None:
+        return {"members": ensemble.members_}
     try:
-        return inspect_model(model, X, Y, label_names=card.label_names or None)
+        return {"inspection": inspect_model(model, X, Y, label_names=card.label_names or None)}
     except ImccError as error:
-        return shown_message(error)
+        return {"inspection": None, "reason": shown_message(error)}
 
 
 def _explain(
-    model: Any,
-    card: ModelCard,
-    rows: Any,
-    row: str,
-    X: Any,
-    Y: Any,
-    is_training: bool,
+    model: Any, card: ModelCard, rows: Any, row: str, X: Any, Y: Any, is_training: bool
 ) -> RowExplanation:
     """Explain a row by its columns, compared with the training data X or else with ``rows``."""
     from imcc import inspection
@@ -271,8 +243,6 @@ def _explain(
             "training data with " + given("data"),
         )
     number = _find_row(model, rows, row)
-    x = take_rows(rows, [number])
-    names = card.label_names or None
     compared = rows if X is None else X
     if compared.shape[0] < 2:
         raise InvalidArgumentError(
@@ -280,12 +250,12 @@ def _explain(
         )
     return inspection.explain_row(
         model,
-        x,
+        take_rows(rows, [number]),
         compared,
         Y,
         names=_ids(model, compared),
         leave_out=[number] if X is None or is_training else [],
-        label_names=names,
+        label_names=card.label_names or None,
         # The names of the columns of an array are in the card.
         feature_names=None if hasattr(rows, "columns") else card.feature_names or None,
     )
@@ -333,29 +303,34 @@ def _print_model(model_file: str, model: Any, card: ModelCard) -> None:
         "features": f"{len(card.feature_names):,}",
         "labels": f"{len(card.label_names):,}",
         **{name: f"{value:.4f}" for name, value in card.metrics.items()},
-        **({"notes": " ".join(card.notes.splitlines())} if card.notes else {}),
         "made": f"{card.created} by imcc {card.imcc_version}",
     }
-    print_table(model_file, [("", "left"), ("", "left")], list(facts.items()))
+    print_table(model_file, ("", ""), list(facts.items()))
     if (tables := table_model(model)) is not None:
         print_schema(tables.schema_, "The columns", tuple(tables.drop))
 
 
-def _print_members(members: list[dict[str, Any]], top: int) -> None:
-    columns = {
-        "weight": ("weight", "right"),
-        "view": ("view", "left"),
-        "kernel": ("kernel", "left"),
-        "width_scale": ("width", "right"),
-        "penalty": ("penalty", "right"),
-        "coupling": ("coupling", "right"),
-    }
-    rows = [
-        [f"{one[key]:.3g}" if side == "right" else one[key] for key, (_, side) in columns.items()]
-        for one in members[:top]
-    ]
-    title = f"Members: {len(rows)} of {len(members)}, the heaviest first"
-    print_table(title, list(columns.values()), rows)
+def _print_inspected(about: dict[str, Any], top: int) -> None:
+    """Print members or clusters, or why there are none."""
+    if "members" in about:
+        members = about["members"]
+        print_table(
+            f"Members: {min(top, len(members))} of {len(members)}, the heaviest first",
+            (">weight", "view", "kernel", ">width", ">penalty", ">coupling"),
+            [
+                (
+                    f"{one['weight']:.3g}",
+                    one["view"],
+                    one["kernel"],
+                    *(f"{one[name]:.3g}" for name in ("width_scale", "penalty", "coupling")),
+                )
+                for one in members[:top]
+            ],
+        )
+    elif about["inspection"] is None:
+        say(about["reason"])
+    else:
+        _print_clusters(about["inspection"], top)
 
 
 def _print_clusters(found: Inspection, top: int) -> None:
@@ -370,7 +345,7 @@ def _print_clusters(found: Inspection, top: int) -> None:
     ]
     print_table(
         f"Virtual examples: {len(clusters)} of {len(found.clusters)} clusters, the largest first",
-        [("cluster", "right"), ("rows", "right"), ("carry", "left"), ("nearest rows", "left")],
+        (">cluster", ">rows", "carry", "nearest rows"),
         clusters,
     )
     correlations = found.correlations
@@ -382,8 +357,7 @@ def _print_clusters(found: Inspection, top: int) -> None:
         (first, second, f"{total:+.3f}" if known else "-", f"{carried:+.3f}")
         for first, second, total, carried in correlations.strongest(top)
     ]
-    headings = [("label", "left"), ("and", "left"), ("correlation", "right"), ("carried", "right")]
-    print_table(title, headings, rows)
+    print_table(title, ("label", "and", ">correlation", ">carried"), rows)
 
 
 def _print_row(
@@ -401,17 +375,15 @@ def _print_row(
     print_table(
         f"Row {row}, {columns.label_names[j]}: {columns.decision(j)}; what adds to the "
         f"{columns.scale}:",
-        [
-            *(("column", "left"), ("value", "left"), ("adds", "right"), ("+/-", "right")),
-            ("", "left"),  # bars begin with the spaces that put their middles below each other
-        ],
+        # Bars begin with the spaces that put their middles below each other.
+        ("column", "value", ">adds", ">+/-", ""),
         [
             ("background mean", "", f"{columns.baseline[j]:+.3f}", "", ""),
             *(
                 # What rounds to zero has a plus, whichever side it is on.
                 (
-                    _short(name),
-                    _short(value),
+                    shorten(name),
+                    shorten(value),
                     f"{round(size, 3) + 0.0:+.3f}",
                     error,
                     _signed_bar(size, reach),
@@ -434,12 +406,19 @@ def _print_row(
     labels = [", ".join(names) or "none" for names in nearest.labels or ()]
     print_table(
         f"The nearest rows of {source}",
-        [("row", "left"), ("feature distance", "right")]
-        + ([("labels", "left")] if labels else [])
-        + [(name, "left") for name in matter],
+        (
+            "row",
+            ">feature distance",
+            *(("labels",) if labels else ()),
+            *(f"<{name}" for name in matter),
+        ),
         [
-            [name, f"{nearest.distances[i]:.3g}", *labels[i : i + 1]]
-            + [_short(nearest.values[i][k]) for k in places]
+            (
+                name,
+                f"{nearest.distances[i]:.3g}",
+                *labels[i : i + 1],
+                *(shorten(nearest.values[i][k]) for k in places),
+            )
             for i, name in enumerate(nearest.names)
         ],
     )
@@ -456,8 +435,3 @@ def _signed_bar(value: float, reach: float) -> str:
     size = round(_HALF * abs(value) / reach) if reach > 0 else 0
     left, right = ("-" * size, "") if value < 0 else ("", "+" * size)
     return f"{left.rjust(_HALF)}|{right.ljust(_HALF)}"
-
-
-def _short(text: str) -> str:
-    text = printable(" ".join(text.split()))
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."

@@ -9,35 +9,31 @@ from typing import Any
 
 import click
 
-from imcc.cli._evaluate import check_probabilities
-from imcc.cli._inputs import are_tables, check_output, load_matching, open_saved, sources
-from imcc.cli._options import (
-    FORCE,
-    IGNORE,
-    INPUTS,
-    JSON,
-    MODEL,
-    QUIET,
-    STDIN,
-    TRUST,
-    examples,
-    rows_options,
+from imcc._utils.errors import InvalidArgumentError
+from imcc.cli import _options as options
+from imcc.cli._inputs import (
+    are_tables,
+    check_output,
+    load_matching,
+    open_saved,
+    reading_of,
+    sources,
 )
 from imcc.cli._progress import working
 from imcc.cli._terminal import print_result, problems_reported, say
 
 
 @click.command(
-    epilog=examples(
+    epilog=options.examples(
         "imcc predict model.skops new.csv -o labels.csv",
         "imcc predict model.skops new.csv --top 3 --scores",
         "imcc predict calibrated.skops new.csv --proba -o probabilities.parquet",
         "cat new.csv | imcc predict model.skops - --json",
     )
 )
-@MODEL
-@INPUTS
-@rows_options
+@options.MODEL
+@options.INPUTS
+@options.SCHEMA
 @click.option(
     "-o",
     "--output",
@@ -59,21 +55,21 @@ from imcc.cli._terminal import print_result, problems_reported, say
     help="Write the K labels with the highest scores per row; with --scores or --proba, also their "
     "numbers.",
 )
-@IGNORE
-@TRUST
-@FORCE
-@QUIET
-@JSON
+@options.IGNORE
+@options.TRUST
+@options.FORCE
+@options.QUIET
+@options.JSON
 def predict(
     model_file: str,
     inputs: tuple[str, ...],
-    reading: dict[str, Any],
+    schema: str | None,
     output: str | None,
     scores: bool,
     proba: bool,
     top: int | None,
     ignore_extra: bool,
-    trust: tuple[str, ...],
+    trusted: tuple[str, ...],
     force: bool,
     quiet: bool,
     as_json: bool,
@@ -89,7 +85,7 @@ def predict(
 
     if scores and proba:
         raise click.UsageError("--scores and --proba: pass only one of the two")
-    printed = output is None or output == STDIN
+    printed = output is None or output == options.STDIN
     file: Any = SimpleNamespace(write=print_result) if printed else output
     with problems_reported():
         form = format_of(file)
@@ -97,26 +93,33 @@ def predict(
             if as_json and Path(file).suffix.lower() not in ("", ".json"):
                 raise click.UsageError(f"--json and -o {file}: give one of the two")
             check_output(file, force)
-        model, card = open_saved(model_file, trust)
-        if proba:
-            check_probabilities(model, "proba")
-        options: dict[str, Any] = {
-            "values": "probability" if proba else "score" if scores else None,
-            "top": top,
-            "format": "json" if as_json else form,
-        }
+        model, card = open_saved(model_file, trusted)
+        if proba and not hasattr(model, "predict_proba"):
+            raise InvalidArgumentError(
+                "proba",
+                "is for models with probabilities, and this one has scores only: train it with "
+                "--calibrate, or wrap it in MultilabelCalibrator(model, cv='prefit') in Python",
+            )
+        reading = reading_of(schema)
         rows: Any
         if table_model(model) is not None and are_tables(inputs, reading):
-            rows = sources(inputs, reading)
-            options |= reading | {"ignore_extra": ignore_extra}
+            rows, reading["ignore_extra"] = sources(inputs), ignore_extra
         else:
             with working("reading", quiet=quiet):
                 rows, _ = load_matching(
-                    inputs, reading, card, with_labels=False, ignore_extra=ignore_extra, model=model
+                    model, card, inputs, schema, with_labels=False, ignore_extra=ignore_extra
                 )
-            options["label_names"] = card.label_names
+            reading = {"label_names": card.label_names}
         # A progress bar would interfere with rows printed on the terminal.
         with working("predicting", quiet=quiet or (printed and sys.stdout.isatty())):
-            count = write_predictions(model, rows, file, **options)
+            count = write_predictions(
+                model,
+                rows,
+                file,
+                values="probability" if proba else "score" if scores else None,
+                top=top,
+                format="json" if as_json else form,
+                **reading,
+            )
     if not printed and not quiet:
         say(f"{count:,} rows written to {output}", err=True)

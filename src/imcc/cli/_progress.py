@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from imcc._utils.config import get_config
 from imcc._utils.progress import Receiver, progress_reported_to
 from imcc._utils.text import printable
-from imcc.cli._terminal import print_json, say, stderr
+from imcc.cli._terminal import say
 
-if TYPE_CHECKING:  # imported where it is used, so that help does not wait for it
+if TYPE_CHECKING:  # imported where they are used, so that help does not wait for them
+    from rich.console import Console
+
     from imcc.experiment._runner import Progress
 
 
@@ -41,14 +43,19 @@ def working(what: str, *, quiet: bool = False, max_time: float | None = None) ->
     shown: AbstractContextManager[Receiver] = nullcontext(lambda _share, _what: None)
     if not quiet:
         estimate = _Estimate(max_time)
-        shown = _bar(what, estimate) if has_bars() else _lines(what, estimate)
+        console = _console()
+        shown = _lines(what, estimate) if console is None else _bar(what, estimate, console)
     with shown as update, progress_reported_to(update):
         yield update
 
 
-def has_bars() -> bool:
-    """Whether bars can be drawn: standard error is a terminal, whatever FORCE_COLOR says."""
-    return sys.stderr.isatty() and not stderr().is_dumb_terminal
+def _console() -> Console | None:
+    """Return the terminal that bars are drawn on, if standard error is one, else None."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    # Whatever FORCE_COLOR says.
+    return console if sys.stderr.isatty() and not console.is_dumb_terminal else None
 
 
 class _Estimate:
@@ -66,17 +73,17 @@ class _Estimate:
     """
 
     def __init__(self, max_time: float | None) -> None:
-        self.begin, self.max_time, self._share = time.perf_counter(), max_time, 0.0
+        self.begin, self.max_time, self._share = perf_counter(), max_time, 0.0
         self._reported = self.begin
 
     def update(self, share: float) -> None:
-        self._share, self._reported = max(share, self._share), time.perf_counter()
+        self._share, self._reported = max(share, self._share), perf_counter()
 
     @property
     def share(self) -> float:
         used = 0.0
         if self.max_time is not None:
-            used = (time.perf_counter() - self.begin) / self.max_time
+            used = (perf_counter() - self.begin) / self.max_time
         return min(max(self._share, used), 0.99)
 
     @property
@@ -84,42 +91,36 @@ class _Estimate:
         """Seconds that are left, or None if that cannot be said yet."""
         if self.share < _FIRST_ESTIMATE:
             return None
-        silent = time.perf_counter() - self._reported
+        silent = perf_counter() - self._reported
         rest = (self._reported - self.begin) * (1 - self.share) / self.share
         return max(rest - silent, silent / 3)
 
 
 @contextmanager
-def _bar(name: str, estimate: _Estimate) -> Iterator[Receiver]:
+def _bar(name: str, estimate: _Estimate, console: Console) -> Iterator[Receiver]:
     """Draw a bar with the time; give the function that moves it."""
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        ProgressColumn,
-        Task,
-        TaskProgressColumn,
-        TextColumn,
-        TimeElapsedColumn,
-    )
+    from rich import progress as bars
     from rich.table import Column
     from rich.text import Text
 
-    class Remaining(ProgressColumn):
-        def render(self, task: Task) -> Text:
+    class Remaining(bars.ProgressColumn):
+        def render(self, task: bars.Task) -> Text:
             task.completed = estimate.share  # which time moves, too
             left = estimate.left
             return Text("" if left is None else f"about {duration(left)} left")
 
     columns = (
-        TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, ratio=1)),
-        BarColumn(20),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
+        bars.TextColumn(
+            "{task.description}", markup=False, table_column=Column(no_wrap=True, ratio=1)
+        ),
+        bars.BarColumn(20),
+        bars.TaskProgressColumn(),
+        bars.TimeElapsedColumn(),
         Remaining(),
     )
     # Standard output is for results: rich would send it to the bar's stream.
-    with Progress(
-        *columns, console=stderr(), transient=True, redirect_stdout=False, refresh_per_second=4
+    with bars.Progress(
+        *columns, console=console, transient=True, redirect_stdout=False, refresh_per_second=4
     ) as progress:
         task = progress.add_task(_words(name), total=None)
 
@@ -140,14 +141,14 @@ def _lines(name: str, estimate: _Estimate) -> Iterator[Receiver]:
     def update(share: float, what: str) -> None:
         nonlocal after
         estimate.update(share)
-        present = time.perf_counter()
+        present = perf_counter()
         if present >= after:
             after = present + get_config().progress_every
             left = "" if estimate.left is None else f", about {duration(estimate.left)} left"
             say(f"{_words(name, what)}: {estimate.share:.0%} done{left}", err=True)
 
     yield update
-    present = time.perf_counter()
+    present = perf_counter()
     if present >= estimate.begin + get_config().progress_after:
         say(f"{name}: 100% done in {duration(present - estimate.begin)}", err=True)
 
@@ -157,13 +158,10 @@ def _words(name: str, what: str = "") -> str:
 
 
 @contextmanager
-def shown_progress(
-    name: str, *, quiet: bool, as_json: bool
-) -> Iterator[Callable[[Progress], None]]:
+def shown_progress(name: str, *, quiet: bool) -> Iterator[Callable[[Progress], None]]:
     """Give a function that shows the progress of a run.
 
-    Each task that ends leaves a line, on a terminal above a bar; with ``as_json`` a line of JSON on
-    standard output; nothing if ``quiet``.
+    Each task that ends leaves a line, on a terminal above a bar; nothing if ``quiet``.
     """
     current: Progress | None = None
 
@@ -171,7 +169,7 @@ def shown_progress(
         nonlocal current
         current = progress
         if progress.last is not None and not quiet:
-            print_event(progress, as_json)
+            say(_ended(progress), err=True)
         move(progress, 0.0, ", ".join(map(str, progress.running)))
 
     def move(progress: Progress, share: float, what: str) -> None:
@@ -185,38 +183,22 @@ def shown_progress(
         if current is not None and len(current.running) == 1:
             move(current, share, what)
 
-    hidden = quiet or as_json or not has_bars()
+    hidden = quiet or _console() is None
     with working(name, quiet=hidden) as update, progress_reported_to(inside):
         yield show
 
 
-def print_event(progress: Progress, as_json: bool) -> None:
-    """Print that a task has ended, as a line or as JSON."""
+def _ended(progress: Progress) -> str:
+    """Return that the last task has ended."""
     from imcc.experiment import Failure
 
     last = progress.last
     assert last is not None
-    error = last.error if isinstance(last, Failure) else None
-    if not as_json:
-        what = f"done in {duration(last.seconds)}" if error is None else f"failed: {error}"
-        left = "" if progress.remaining is None else f", about {duration(progress.remaining)} left"
-        say(f"[{progress.n_done} of {progress.n_tasks}] {last.key} {what}{left}", err=True)
-        return
-    dataset, method, repetition = last.key
-    event = {
-        "event": "done" if error is None else "failed",
-        "dataset": dataset,
-        "method": method,
-        "repetition": repetition,
-        "seconds": last.seconds,
-        "done": progress.n_done,
-        "failed": progress.n_failed,
-        "total": progress.n_tasks,
-        "remaining_seconds": progress.remaining,
-        **({} if error is None else {"error": error}),
-    }
-    print_json(event, indent=None)
-    sys.stdout.flush()  # who reads this wants it now
+    how = f"done in {duration(last.seconds)}"
+    if isinstance(last, Failure):
+        how = f"failed: {last.error}"
+    left = "" if progress.remaining is None else f", about {duration(progress.remaining)} left"
+    return f"[{progress.n_done} of {progress.n_tasks}] {last.key} {how}{left}"
 
 
 def duration(seconds: float) -> str:

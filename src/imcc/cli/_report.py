@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from imcc.cli._options import CONTROL, JSON, examples, refuse_options
+from imcc.cli import _options as options
 from imcc.cli._progress import working
 from imcc.cli._terminal import print_json, problems_reported
 
 
 @click.command(
-    epilog=examples(
+    epilog=options.examples(
         "imcc report quick.sqlite",
         "imcc report mine.sqlite -o report.html --published published.csv",
         "imcc report mine.sqlite -o tables.tex",
@@ -27,14 +27,9 @@ from imcc.cli._terminal import print_json, problems_reported
     help="File to write: .html for the page, .md or .tex for its tables, .csv for all results.  "
     "[default: the store's name with .html]",
 )
-@CONTROL
-@click.option(
-    "--published",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="CSV file of published results to show beside these; see imcc compare.",
-)
-@JSON
+@options.CONTROL
+@options.PUBLISHED
+@options.JSON
 def report(
     store: Path, output: Path | None, control: str | None, published: Path | None, as_json: bool
 ) -> None:
@@ -51,7 +46,7 @@ def report(
     if path.suffix not in (".html", ".md", ".tex", ".csv"):
         raise click.UsageError("-o must end in .html, .md, .tex or .csv.")
     if path.suffix != ".html":
-        refuse_options(["control", "published"], "the page")
+        options.refuse_options("the page", control=control, published=published)
     with (
         problems_reported(),
         working("writing the report"),

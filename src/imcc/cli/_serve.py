@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from imcc.cli._options import IGNORE, MODEL, TRUST, examples
+from imcc.cli import _options as options
 from imcc.cli._terminal import problems_reported
 
 
 @click.command(
-    epilog=examples(
+    epilog=options.examples(
         "imcc serve model.skops",
         "imcc serve model.skops --port 9000 --workers 2",
         "curl -H 'content-type: application/json' -d @rows.json http://127.0.0.1:8000/predict",
     )
 )
-@MODEL
+@options.MODEL
 @click.option(
     "--host",
     default="127.0.0.1",
@@ -53,19 +54,9 @@ from imcc.cli._terminal import problems_reported
     show_default=True,
     help="Seconds after which a request is answered with an error.",
 )
-@IGNORE
-@TRUST
-def serve(
-    model_file: str,
-    host: str,
-    port: int,
-    workers: int,
-    max_bytes: int,
-    max_rows: int,
-    max_seconds: float,
-    ignore_extra: bool,
-    trust: tuple[str, ...],
-) -> None:
+@options.IGNORE
+@options.TRUST
+def serve(model_file: str, host: str, port: int, workers: int, **limits: Any) -> None:
     """Answer requests over HTTP with the predictions of a model.
 
     POST /predict takes a row or a list of rows as JSON, and returns their labels with
@@ -78,14 +69,4 @@ def serve(
     with problems_reported():
         if not Path(model_file).exists():
             raise FileNotFoundError(f"there is no file {model_file}")
-        run(
-            model_file,
-            host,
-            port,
-            workers,
-            trusted=trust,
-            max_bytes=max_bytes,
-            max_rows=max_rows,
-            max_seconds=max_seconds,
-            ignore_extra=ignore_extra,
-        )
+        run(model_file, host, port, workers, **limits)

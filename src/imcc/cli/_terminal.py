@@ -6,7 +6,6 @@ All output passes through :func:`imcc._utils.text.printable`.
 
 from __future__ import annotations
 
-import functools
 import json
 import shlex
 import sys
@@ -22,22 +21,8 @@ from imcc._utils.errors import Argument, ImccError, message_of
 from imcc._utils.text import json_text, printable
 
 if TYPE_CHECKING:  # rich is imported where something is shown, so that help does not wait for it
-    from rich.console import Console
+    from rich.table import Table
     from rich.text import Text
-
-
-def stdout() -> Console:
-    """Return a new console for results, because tests and pipes change the stream."""
-    from rich.console import Console
-
-    return Console()
-
-
-def stderr() -> Console:
-    """Return the console for everything that is not a result."""
-    from rich.console import Console
-
-    return Console(stderr=True)
 
 
 def say(text: object, *, err: bool = False) -> None:
@@ -62,69 +47,83 @@ def named(metric: str) -> str:
     return metric.replace("average_precision", "average_precision (of labels, per row)")
 
 
-def print_table(
-    title: str, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[object]]
-) -> None:
-    """Print a table; a column is given by its heading and alignment, "left" or "right"."""
-    from rich.table import Table
-    from rich.text import Text
+def shorten(text: str, length: int = 28) -> str:
+    """Return text on one line, with its end left out if it is too long."""
+    text = printable(" ".join(text.split()))
+    return text if len(text) <= length else text[: length - 3] + "..."
 
+
+def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print a table.
+
+    Numbers are never cut: a table of numbers that is too wide is printed in several parts, which
+    repeat the first column.  Long names are broken over lines.
+
+    Parameters
+    ----------
+    title : str
+        The title.
+    headings : sequence of str
+        Headings of the columns.  A column is aligned to the right if its heading begins with
+        ``>``, and to the left if it begins with ``<`` or neither; a name from a file needs one.
+    rows : sequence of sequences
+        The cells; texts of rich keep their style.
+    """
+    from rich.console import Console
+
+    console = Console()  # a new one, because tests and pipes change the stream
     shown = [[_as_text(cell) for cell in row] for row in rows]
-    table = Table(box=None, pad_edge=False, show_header=any(heading for heading, _ in columns))
-    for j, (heading, justify) in enumerate(columns):
-        # Numbers are never cut; long names are broken over lines.
-        left = justify == "left"
-        longest = max((len(row[j]) for row in shown), default=1)
+    columns = range(1, len(headings))
+    parts = [list(columns)]
+    if all(headings[j].startswith(">") for j in columns):
+        widths = [
+            max(cell.cell_len for cell in (_heading(heading), *column))
+            for heading, *column in zip(headings, *shown, strict=True)
+        ]
+        room, parts = console.width - widths[0], [[]]
+        for j in columns:
+            # Columns are two apart.
+            if parts[-1] and sum(widths[k] + 2 for k in (*parts[-1], j)) > room:
+                parts.append([])
+            parts[-1].append(j)
+    for number, part in enumerate(parts):
+        # Not the table's own title, which would be broken at the table's width.
+        console.print(_as_text(title + ", continued" * (number > 0)), style="bold")
+        kept = [0, *part]
+        cells = [[row[j] for j in kept] for row in shown]
+        console.print(_table([headings[j] for j in kept], cells))
+        console.print()
+
+
+def _table(headings: list[str], rows: list[list[Text]]) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, show_header=any(h.strip("<>") for h in headings))
+    for j, heading in enumerate(headings):
+        is_right = heading.startswith(">")
+        longest = max((len(row[j]) for row in rows), default=1)
         table.add_column(
-            _as_text(heading),
-            justify="left" if left else "right",
-            no_wrap=not left,
+            _heading(heading),
+            justify="right" if is_right else "left",
+            no_wrap=is_right,
             overflow="fold",
-            min_width=min(12, longest) if left else None,
+            min_width=None if is_right else min(12, longest),
         )
-    for row in shown:
+    for row in rows:
         table.add_row(*row)
-    console = stdout()
-    # Not the table's own title, which would be broken at the table's width.
-    console.print(Text(printable(title), style="bold"))
-    console.print(table)
-    console.print()
+    return table
+
+
+def _heading(heading: str) -> Text:
+    return _as_text(heading[1:] if heading[:1] in ("<", ">") else heading)
 
 
 def _as_text(cell: object) -> Text:
     # Not a plain str, in which a "[" would begin markup.
     from rich.text import Text
 
-    if isinstance(cell, Text):
-        harmless = printable(cell.plain)
-        return cell if harmless == cell.plain else Text(harmless, style=cell.style)
-    return Text(printable(cell))
-
-
-def print_wide_table(
-    title: str, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[object]]
-) -> None:
-    """Print a table, if needed in several parts that repeat the first column."""
-    from rich.cells import cell_len
-
-    widths = [
-        max(cell_len(printable(text)) for text in (columns[j][0], *(row[j] for row in rows)))
-        for j in range(len(columns))
-    ]
-    width = stdout().width - widths[0]
-    pieces: list[list[int]] = [[]]
-    for j in range(1, len(columns)):
-        # Columns are two apart.
-        if pieces[-1] and sum(widths[k] + 2 for k in [*pieces[-1], j]) > width:
-            pieces.append([])
-        pieces[-1].append(j)
-    for number, piece in enumerate(pieces):
-        kept = [0, *piece]
-        print_table(
-            title if number == 0 else f"{title}, continued",
-            [columns[j] for j in kept],
-            [[row[j] for j in kept] for row in rows],
-        )
+    style = cell.style if isinstance(cell, Text) else ""
+    return Text(printable(cell), style=style)
 
 
 # Arguments whose options have other names.
@@ -135,26 +134,22 @@ _OPTIONS = {
     "overwrite": "force",
     "random_state": "seed",
     "refit": "metric",
+    "scoring": "metric",
     "trusted": "trust",
 }
-# Arguments that a schema file has, and their names in it.
-_IN_SCHEMA: dict[str, str] = {
-    **{name: name for name in ("delimiter", "encoding", "header", "member", "separator")},
-    "missing_words": "missing",
+# Arguments that a schema file has, and how it says them.
+_IN_SCHEMA = {
+    **{name: f"{name} = {{}}" for name in ("delimiter", "encoding", "header", "member")},
+    "separator": "separator = {}",
+    "missing_words": "missing = {}",
+    "kinds": "[columns] {} = {}",
+    "date_formats": '[columns] {} = {{ kind = "date", format = {} }}',
 }
-
-
-def _in_schema(argument: Argument) -> str | None:
-    """Return an argument as lines of a schema file, or None if such files do not have it."""
-    quoted = functools.partial(json.dumps, ensure_ascii=False)
-    name, value = argument.name, argument.value
-    if name in _IN_SCHEMA:
-        return f"{_IN_SCHEMA[name]} = {'...' if value is None else quoted(value)}"
-    formats = {"kinds": "{}", "date_formats": '{{ kind = "date", format = {} }}'}
-    if name not in formats or not isinstance(value, dict):
-        return None
-    lines = [f"{quoted(column)} = {formats[name].format(quoted(x))}" for column, x in value.items()]
-    return "[columns] " + ", ".join(lines)
+# Arguments of imcc.datasets.read, which 'imcc datasets convert --read' takes.
+_READING = (
+    *("delimiter", "encoding", "format", "header", "index_base", "max_bytes", "member"),
+    *("n_features", "nominal", "transpose_labels", "variables"),
+)
 
 
 def as_option(argument: Argument) -> str:
@@ -166,44 +161,28 @@ def as_option(argument: Argument) -> str:
     context = click.get_current_context(silent=True)
     if context is None:
         return str(argument)
-    if argument.name == "label_prefix":
-        prefix = argument.value or "PREFIX"
-        argument = Argument("labels", None, f"'{prefix}*'", argument.is_subject)
-    option = _as_flag(argument, context.command)
-    if option is not None or argument.is_subject:
-        return option or str(argument)
-    if any(parameter.name == "schema" for parameter in context.command.params):
-        lines = _in_schema(argument)
-        if lines is not None:
-            return f"{lines} in the file of --schema"
-    from imcc.cli._datasets import convert
-
-    option = _as_flag(argument, convert)
-    return str(argument) if option is None else f"'imcc datasets convert ... {option}'"
-
-
-def _as_flag(argument: Argument, command: click.Command) -> str | None:
-    """Return an argument as an option of a command; None if it has no such option."""
-    names = {argument.name, _OPTIONS.get(argument.name, argument.name)}
-    for option in command.params:
-        if not isinstance(option, click.Option):
-            continue
-        flags = [*option.opts, *option.secondary_opts]
-        if option.name not in names and not any(f"--{n.replace('_', '-')}" in flags for n in names):
-            continue
-        flag = max(option.opts, key=len)
-        if argument.is_subject:
-            return flag
-        if option.is_flag:
-            negative = argument.value is False and option.secondary_opts
-            return option.secondary_opts[0] if negative else flag
-        if argument.text is not None:
-            return f"{flag} {argument.text}"
-        value = argument.value
-        if isinstance(value, (list, tuple)):
-            value = ",".join(map(str, value))
-        return flag if value is None else f"{flag} {shlex.quote(str(value))}"
-    return None
+    name, value = argument.name, argument.value
+    text = ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+    text = argument.text or ("" if value is None else shlex.quote(text))
+    if name == "label_prefix":
+        name, text = "labels", f"'{value or 'PREFIX'}*'"
+    wanted = {f"--{word.replace('_', '-')}" for word in (name, _OPTIONS.get(name, name))}
+    options = {flag: option for option in context.command.params for flag in option.opts}
+    if flags := wanted & {*options}:
+        flag = flags.pop()
+        is_flag = getattr(options[flag], "is_flag", False)
+        return flag if argument.is_subject or is_flag else f"{flag} {text}".rstrip()
+    if "--read" in options and name in _READING:
+        return f"--read {name}" if argument.is_subject else f"--read {name}={text or '...'}"
+    if argument.is_subject:
+        return str(argument)
+    if "--schema" in options and name in _IN_SCHEMA:
+        words = next(iter(value.items())) if isinstance(value, dict) else (value,)
+        quoted = ("..." if x is None else json.dumps(x, ensure_ascii=False) for x in words)
+        return f"{_IN_SCHEMA[name].format(*quoted)} in the file of --schema"
+    if name in _READING:
+        return f"'imcc datasets convert ... --read {name}={text or '...'}'"
+    return str(argument)
 
 
 def shown_message(error: BaseException) -> str:

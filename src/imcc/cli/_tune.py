@@ -2,83 +2,34 @@
 
 from __future__ import annotations
 
-from math import isfinite
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from imcc._utils.errors import InvalidArgumentError, given
+from imcc.cli import _options as options
 from imcc.cli._choices import CRITERIA, METRICS, MODELS
-from imcc.cli._inputs import are_tables, check_output, load, shown_setting
-from imcc.cli._options import (
-    FORCE,
-    INPUTS,
-    JSON,
-    QUIET,
-    changed_options,
-    data_options,
-    examples,
-)
+from imcc.cli._inputs import are_tables, check_output, load_numbers, read_table, reading_of
 from imcc.cli._progress import working
-from imcc.cli._tables import print_schema, read_table, refuse_columns
+from imcc.cli._show import print_schema, shown_setting
 from imcc.cli._terminal import named, print_json, print_table, problems_reported, say
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from sklearn.model_selection import KFold
 
     from imcc.datasets import Dataset
+    from imcc.tables import KnownColumns
+    from imcc.tables._load import TableSource
 
-# Parameters of the estimators that are lists, of which a command line may name one value.
-_LISTS = (
-    *("alphas", "betas", "gammas", "n_clusters", "kernels", "width_scales", "views", "trees"),
-)
 # Parameters of the estimators that have options of their own.
-_OPTIONS = {
-    "cv": "--folds",
-    "random_state": "--seed",
-    "refit": "--metric",
-    "scoring": "--metric",
-    "calibrate": "--calibrate",
-    "max_time": "--max-time",
-}
-# Of the search with --fast.
+_OPTIONS = ("calibrate", "cv", "max_time", "random_state", "refit", "scoring")
+# Seconds of the search with --fast.
 _FAST_SECONDS = 10.0
-_WORDS = {"none": None, "true": True, "false": False}
-
-
-class Setting(click.ParamType):
-    """A parameter with its value; several values have commas between them."""
-
-    name = "NAME=VALUE"
-
-    def convert(self, value: Any, param: Any, context: Any) -> Any:
-        if not isinstance(value, str):
-            return value
-        name, _, text = (part.strip() for part in value.partition("="))
-        if not name or not text:
-            self.fail(f"{value!r} is not a name and a value, such as betas=0.1,1", param, context)
-        if "__" in name:
-            self.fail(f"{name!r} is not a parameter of the classifier itself", param, context)
-        if name in _OPTIONS:
-            self.fail(f"{name} is set by {_OPTIONS[name]}", param, context)
-        values = tuple(_value(word.strip()) for word in text.removesuffix(",").split(","))
-        several = "," in text or name in _LISTS
-        return name, values if several else values[0]
-
-
-def _value(word: str) -> Any:
-    """Return a number, None, True or False if a word is one, otherwise the word."""
-    for number in (int, float):
-        try:
-            return number(word)
-        except ValueError:
-            continue
-    return _WORDS.get(word.lower(), word)
 
 
 @click.command(
-    epilog=examples(
+    epilog=options.examples(
         "imcc tune train.csv --labels happy,sad -o model.skops",
         "imcc tune films.csv --tags genres --schema films.toml --drop url -o model.skops",
         "imcc tune my.arff --labels my.xml -o model.skops --model imcc --calibrate --scale",
@@ -87,8 +38,8 @@ def _value(word: str) -> Any:
         "cat train.csv | imcc tune - --labels -2 -o model.skops --json",
     )
 )
-@INPUTS
-@data_options
+@options.INPUTS
+@options.data_options
 @click.option(
     "-o",
     "--output",
@@ -109,7 +60,7 @@ def _value(word: str) -> Any:
 @click.option(
     "--set",
     "settings",
-    type=Setting(),
+    type=options.Setting(),
     multiple=True,
     help="Parameter of KernelEnsembleClassifier or, with --model imcc, of IMCCClassifierCV; may be "
     "repeated.",
@@ -117,9 +68,8 @@ def _value(word: str) -> Any:
 @click.option(
     "--metric",
     type=click.Choice(METRICS),
-    default="average_precision",
-    show_default=True,
-    help="Metric by which the best setting is chosen.",
+    help="Metric by which the best setting is chosen.  [default: average_precision, or for one "
+    "label hamming_loss]",
 )
 @click.option(
     "--calibrate",
@@ -160,17 +110,16 @@ def _value(word: str) -> Any:
     is_flag=True,
     help="Replace missing values by the mean of their column; in tables, they always are.",
 )
-@FORCE
-@QUIET
-@JSON
+@options.FORCE
+@options.QUIET
+@options.JSON
 def tune(
     inputs: tuple[str, ...],
-    reading: dict[str, Any],
-    columns: dict[str, Any],
+    labels: dict[str, Any] | None,
     output: str,
     kind: str,
     settings: tuple[tuple[str, Any], ...],
-    metric: str,
+    metric: str | None,
     calibrate: bool,
     thresholds: str | None,
     folds: int | None,
@@ -182,6 +131,7 @@ def tune(
     force: bool,
     quiet: bool,
     as_json: bool,
+    **columns: Any,
 ) -> None:
     """Find the best model for data, and save it.
 
@@ -199,70 +149,68 @@ def tune(
     from imcc._utils.wrappers import first_with, innermost, without_search
     from imcc.estimators import IMCCClassifierCV, KernelEnsembleClassifier
     from imcc.persistence import save_model
-    from imcc.persistence._card import make_card
+    from imcc.persistence._card import make_card, metrics_of
     from imcc.persistence._trust import require_skops
     from imcc.tables import TableClassifier
     from imcc.tables._load import table_card
 
-    if calibrate and kind != "imcc":
-        raise click.UsageError("--calibrate is for --model imcc: the ensemble is calibrated")
-    if kind == "imcc" and (asked := changed_options("max_time", "fast")):
-        raise click.UsageError(f"{asked[0]} is for the ensemble: --set makes the grid smaller")
-    if fast and max_time is None:
-        max_time = _FAST_SECONDS
-    is_table = are_tables(inputs, reading)
-    if is_table:
-        for option in changed_options("scale", "fill_missing"):
-            raise click.UsageError(
-                f"{option} is for data sets of numbers: the columns of a table are always scaled, "
-                "and their missing values filled in"
-            )
+    is_search = kind == "imcc"
+    if is_search:
+        options.refuse_options(
+            "the ensemble (--set makes the grid smaller)", max_time=max_time, fast=fast
+        )
+    else:
+        options.refuse_options("--model imcc (the ensemble is calibrated)", calibrate=calibrate)
     with problems_reported():
         require_skops()  # without it, the work would be for nothing
-        if check_output(output, force).suffix not in ("", ".skops"):
+        check_output(output, force)
+        if Path(output).suffix not in ("", ".skops"):
             raise click.UsageError(
                 f"-o {output}: model files are of skops, which runs no code when it is read; use "
                 "a name that ends in .skops"
             )
-        cv = KFold(folds or 5, shuffle=True, random_state=seed)
-        classifier: Any
-        if kind == "imcc":
-            classifier = IMCCClassifierCV(
-                cv=cv, scoring=list(METRICS), refit=metric, random_state=seed
-            )
-        else:
-            classifier = KernelEnsembleClassifier(
-                scoring=metric, max_time=max_time, random_state=seed
-            )
-        classifier.set_params(**dict(settings))
-        _check_device(dict(settings).get("device"))
-        about: dict[str, Any] = {}
+        is_table = are_tables(inputs, reading_of(columns["schema"]))
+        if is_table:
+            purpose = "data sets of numbers (a table is always scaled, its missing values filled)"
+            options.refuse_options(purpose, scale=scale, fill_missing=fill_missing)
+        chosen = dict(settings)
+        if own := [name for name in _OPTIONS if name in chosen]:
+            raise InvalidArgumentError(own[0], "is an option of its own, not one of --set")
+        _check_device(chosen.get("device"))
         with working("reading", quiet=quiet):
             if is_table:
-                source, known, schema = read_table(inputs, reading, columns, need_labels=True)
-                n_labels = len(known.labels)
-                about["schema"] = schema.to_dict()
+                source, known = read_table(inputs, labels, columns)
+                _check_labels(source, known)
+                schema, n_labels = source.schema(known), len(known.labels)
             else:
-                dataset = _numbers(inputs, reading, columns, fill_missing)
+                dataset = load_numbers(inputs, labels, columns)
                 n_labels = dataset.n_labels
         if is_table and not (quiet or as_json):
             print_schema(schema, f"{source.name}: {source.table.num_rows:,} rows", known.drop)
-        scored: Sequence[str] = METRICS
-        if kind == "imcc" and n_labels == 1:
-            # Labels of a row cannot be ranked then, and the other metrics are of rankings.
-            metric = metric if changed_options("metric") else "hamming_loss"
-            scored = [metric]
-            classifier.set_params(scoring=scored, refit=metric)
+        cv = KFold(folds or 5, shuffle=True, random_state=seed)
+        # Labels of a row cannot be ranked if there is only one; most metrics are of rankings.
+        is_ranked = not (is_search and n_labels == 1)
+        metric = metric or ("average_precision" if is_ranked else "hamming_loss")
+        scored = METRICS if is_ranked else (metric,)
+        classifier: Any
+        if is_search:
+            classifier = IMCCClassifierCV(
+                cv=cv, scoring=list(scored), refit=metric, random_state=seed
+            )
+        else:
+            limit = max_time or (_FAST_SECONDS if fast else None)
+            classifier = KernelEnsembleClassifier(scoring=metric, max_time=limit, random_state=seed)
+        classifier.set_params(**chosen)
         # The held-out scores of the ensemble of a table are also those for the thresholds, which
         # the table classifier chooses.
-        held_out = is_table and kind != "imcc"
+        held_out = is_table and not is_search
         criterion = thresholds or ("f1" if held_out else "none")
-        chosen = None if criterion == "none" else criterion
-        with working("tuning", quiet=quiet, max_time=max_time):
+        wanted = None if criterion == "none" else criterion
+        with working("tuning", quiet=quiet, max_time=None if is_search else limit):
             if is_table:
                 model: Any = TableClassifier(
-                    _wrapped(classifier, calibrate, None if held_out else chosen, cv),
-                    thresholds=chosen if held_out else None,
+                    _wrapped(classifier, calibrate, None if held_out else wanted, cv),
+                    thresholds=wanted if held_out else None,
                     trees=False if fast else "auto",
                     random_state=seed,
                     **known.parameters(),
@@ -270,38 +218,30 @@ def tune(
                 with source.located():
                     model.fit(source.table, known.target)
             else:
-                model = _preprocessed(classifier, dataset.is_sparse, scale, fill_missing)
-                model = _wrapped(model, calibrate, chosen, cv).fit(dataset.X, dataset.Y)
+                model = _preprocessed(classifier, dataset, scale, fill_missing)
+                model = _wrapped(model, calibrate, wanted, cv).fit(dataset.X, dataset.Y)
+        metrics = metrics_of(model)
         model, search = without_search(model)
         inner, tuned = innermost(model), first_with(model, "thresholds_")
-        if kind == "imcc":
-            tried, best = len(search.cv_results_["params"]), search.best_index_
-            before = ", before calibration" if calibrate else ""
-            metrics = {
-                f"cross-validated {name}{before}": search.cv_results_[f"mean_test_{name}"][best]
-                for name in scored
-            }
-        else:
-            tried = len(inner.search_results_["score"])
-            metrics = {f"held-out {inner.scoring_}": inner.held_out_score_}
-        metrics |= _of_thresholds(tuned)
+        tried = inner.search_results_["score"] if search is None else search.cv_results_["params"]
         if is_table:
             card = table_card(model, source, metrics)
         else:
             card = make_card(model, dataset, metrics=metrics)
         save_model(model, output, card=card)
     if as_json:
-        about = {"file": output, **card.to_dict(), "settings": tried, **about}
+        about = {"file": output, **card.to_dict(), "settings": len(tried)}
         del about["columns"]
+        about |= {"schema": schema.to_dict()} if is_table else {}
         about["thresholds"] = None if tuned is None else tuned.thresholds_
         print_json(to_plain(about))
     elif not quiet:
-        title = f"The best of {tried:,} settings, by {named(metric)}"
-        if kind != "imcc":
-            title = f"An ensemble of {len(inner.members_)} of {tried:,} kernel models"
-        print_table(title, [("", "left"), ("", "left")], list(shown_setting(card).items()))
+        title = f"The best of {len(tried):,} settings, by {named(metric)}"
+        if not is_search:
+            title = f"An ensemble of {len(inner.members_)} of {len(tried):,} kernel models"
+        print_table(title, ("", ""), list(shown_setting(card).items()))
         figures = [(named(name), f"{value:.4f}") for name, value in card.metrics.items()]
-        print_table("How good it is", [("", "left"), ("", "right")], figures)
+        print_table("How good it is", ("", ">"), figures)
         say(f"{card.model} on {card.data_name} ({card.n_rows:,} rows) written to {output}")
 
 
@@ -317,32 +257,36 @@ def _check_device(device: str | None) -> None:
         raise click.UsageError(str(error)) from error
 
 
-def _numbers(
-    inputs: tuple[str, ...], reading: dict[str, Any], columns: dict[str, Any], fill_missing: bool
-) -> Dataset:
-    """Load a data set of numbers, without missing values unless they are filled in."""
+def _check_labels(source: TableSource, known: KnownColumns) -> None:
+    from imcc.datasets._errors import listed
+
+    if not known.label_columns:
+        raise InvalidArgumentError(
+            "labels",
+            "are not known: name the columns of 0 and 1 with " + given("labels") + ", the one "
+            "column of tags with " + given("tags") + "; the columns are "
+            f"{listed(source.table.column_names, 12)}",
+        )
+
+
+def _preprocessed(classifier: Any, dataset: Dataset, scale: bool, fill_missing: bool) -> Any:
+    """Return a classifier of numbers with the steps before it that are wanted."""
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import Pipeline
+    from sklearn.preprocessing import StandardScaler
+
     from imcc.datasets import DataFormatError
 
-    refuse_columns(columns)
-    dataset = load(inputs, reading)
     if dataset.has_missing and not fill_missing:
         raise DataFormatError(
             "some values are missing; --fill-missing puts the mean of their column there",
             dataset.source or dataset.name,
         )
-    return dataset
-
-
-def _preprocessed(classifier: Any, is_sparse: bool, scale: bool, fill_missing: bool) -> Any:
-    from sklearn.impute import SimpleImputer
-    from sklearn.pipeline import Pipeline
-    from sklearn.preprocessing import StandardScaler
-
     steps: list[tuple[str, Any]] = []
     if fill_missing:
         steps.append(("fill", SimpleImputer(keep_empty_features=True)))
     if scale:
-        steps.append(("scale", StandardScaler(with_mean=not is_sparse)))
+        steps.append(("scale", StandardScaler(with_mean=not dataset.is_sparse)))
     return Pipeline([*steps, ("imcc", classifier)]) if steps else classifier
 
 
@@ -352,18 +296,3 @@ def _wrapped(model: Any, calibrate: bool, criterion: str | None, cv: KFold) -> A
 
     model = MultilabelCalibrator(model, cv=cv) if calibrate else model
     return model if criterion is None else TunedThresholds(model, criterion=criterion, cv=cv)
-
-
-def _of_thresholds(tuned: Any) -> dict[str, float]:
-    """Return how good thresholds are that were chosen, and those at 0; finite numbers only."""
-    from imcc.estimators import TunedThresholds
-
-    if not isinstance(tuned, TunedThresholds):
-        return {}
-    name = f"{'held-out' if isinstance(tuned.cv, str) else 'cross-validated'} {tuned.criterion}"
-    figures = {
-        f"{name}, thresholds at 0": tuned.default_score_,
-        f"{name}, thresholds chosen": tuned.best_score_,
-    }
-    # The score is NaN if no label has enough rows.
-    return {key: value for key, value in figures.items() if isfinite(value)}

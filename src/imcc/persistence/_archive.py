@@ -7,8 +7,6 @@ member.  The archives of imcc differ from it in these ways:
   ``imcc``) instead of their module paths, so that moving a class does not break files.
 * Nothing is compressed, neither the members nor the arrays of sparse matrices, so that the size of
   the file bounds the memory that reading it takes.
-* Members and objects are numbered in the order of the schema instead of by memory addresses, so
-  that the same model gives the same bytes.
 * Every object is described in full wherever it occurs, and every array belongs to one object, so
   that the size of the file also bounds the time that reading it takes.
 * Every array is checked when it is read: its header against its length, and the structure of sparse
@@ -47,23 +45,23 @@ def to_stored(data: bytes) -> bytes:
     """Convert an archive of skops to that of a model file."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         schema = json.loads(archive.read(SCHEMA))
-        members: dict[str, str] = {}
-        numbers: dict[Any, int] = {}
         for node in _nodes(schema):
             if (short := _NAMES.get((node["__module__"], node["__class__"]))) is not None:
                 node["__module__"], node["__class__"] = _OURS, short
-            if "__id__" in node:
-                node["__id__"] = numbers.setdefault(node["__id__"], len(numbers))
-            if isinstance(node.get("file"), str):
-                suffix = node["file"].rpartition(".")[2]
-                node["file"] = members.setdefault(node["file"], f"{len(members)}.{suffix}")
-        out = io.BytesIO()
-        with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as stored:
-            for name, number in members.items():
-                content = archive.read(name)
-                content = _unpacked(content) if name.endswith(".npz") else content
-                stored.writestr(zipfile.ZipInfo(number), content)
-            stored.writestr(zipfile.ZipInfo(SCHEMA), json.dumps(schema, separators=(",", ":")))
+        members = {name: archive.read(name) for name in archive.namelist() if name != SCHEMA}
+    for name in members:
+        if name.endswith(".npz"):
+            with zipfile.ZipFile(io.BytesIO(members[name])) as packed:
+                members[name] = _zipped({part: packed.read(part) for part in packed.namelist()})
+    return _zipped(members | {SCHEMA: json.dumps(schema, separators=(",", ":")).encode()})
+
+
+def _zipped(members: dict[str, bytes]) -> bytes:
+    """Return a zip archive that is not compressed."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
     return out.getvalue()
 
 
@@ -92,20 +90,19 @@ def from_stored(data: bytes, writer: str, path: str) -> tuple[bytes, set[tuple[s
             if node["__module__"] == _OURS:
                 _lengthen(node, writer, path)
         _check_schema(schema, path)
-        _check_trees(schema, archive, path)
-        out = io.BytesIO()
-        with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as runnable:
-            for name in archive.namelist():
-                if name in (SCHEMA, CARD):
-                    continue
-                content = archive.read(name)
-                _check_member(name, content, path)
-                runnable.writestr(zipfile.ZipInfo(name), content)
-            runnable.writestr(zipfile.ZipInfo(SCHEMA), json.dumps(schema))
+        members = {
+            name: archive.read(name) for name in archive.namelist() if name not in (SCHEMA, CARD)
+        }
+    for name, content in members.items():
+        if name.endswith(".npy"):
+            _read_array(content, name, path)
+        elif name.endswith(".npz"):
+            _check_sparse(content, name, path)
+    _check_trees(schema, members, path)
     types = {
         (node["__loader__"], f"{node['__module__']}.{node['__class__']}") for node in _nodes(schema)
     }
-    return out.getvalue(), types
+    return _zipped(members | {SCHEMA: json.dumps(schema).encode()}), types
 
 
 def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
@@ -175,13 +172,6 @@ def _check_schema(schema: Any, path: str) -> None:
 # Arrays
 
 
-def _check_member(name: str, content: bytes, path: str) -> None:
-    if name.endswith(".npy"):
-        _read_array(content, name, path)
-    elif name.endswith(".npz"):
-        _check_sparse(content, name, path)
-
-
 def _read_array(content: bytes, name: str, path: str) -> np.ndarray:
     """Return an array without copying it, after checking its header against its length."""
     stream = io.BytesIO(content)
@@ -228,37 +218,10 @@ def _check_sparse(content: bytes, name: str, path: str) -> None:
     kind = kind.decode("ascii") if isinstance(kind, bytes) else kind
     require(kind in _COMPRESSED_FORMATS)
     require(parts["shape"].shape == (2,) and parts["shape"].dtype.kind in "iu")
-    check_compressed(
-        kind,
-        tuple(parts["shape"].tolist()),
-        parts["data"],
-        parts["indices"],
-        parts["indptr"],
-        require,
-    )
-
-
-def check_compressed(
-    kind: str,
-    shape: tuple[int, ...],
-    data: np.ndarray,
-    indices: np.ndarray,
-    indptr: np.ndarray,
-    require: Any,
-) -> None:
-    """Check what SciPy's compiled code assumes about a CSR or CSC matrix.
-
-    Parameters
-    ----------
-    kind : {"csr", "csc"}
-    shape : (int, int)
-    data, indices, indptr : ndarray
-        The arrays of the matrix.
-    require : callable
-        Called with each condition; raises an error if it is False.
-    """
-    require(len(shape) == 2 and min(shape) >= 0)
-    major, minor = shape if kind == "csr" else shape[::-1]
+    rows, columns = parts["shape"].tolist()
+    require(min(rows, columns) >= 0)
+    major, minor = (rows, columns) if kind == "csr" else (columns, rows)
+    data, indices, indptr = parts["data"], parts["indices"], parts["indptr"]
     require(all(part.ndim == 1 for part in (data, indices, indptr)))
     require(data.dtype.kind in "biuf" and data.dtype.isnative)
     require(all(part.dtype in _INDEX_TYPES for part in (indices, indptr)))
@@ -269,26 +232,17 @@ def check_compressed(
         require(int(indices.min()) >= 0 and int(indices.max()) < minor)
 
 
-def _unpacked(content: bytes) -> bytes:
-    out = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(content)) as packed, zipfile.ZipFile(out, "w") as stored:
-        for name in packed.namelist():
-            stored.writestr(zipfile.ZipInfo(name), packed.read(name))
-    return out.getvalue()
-
-
 # Trees
 
 
-def _check_trees(schema: Any, archive: zipfile.ZipFile, path: str) -> None:
+def _check_trees(schema: Any, members: dict[str, bytes], path: str) -> None:
     """Check the arguments of scikit-learn's trees, whose constructor does not check them."""
     for node in _nodes(schema):
         if node.get("__loader__") != "TreeNode":
             continue
         n_features, n_classes, n_outputs = node["__reduce__"]["args"]["content"]
         features, outputs = (int(json.loads(part["content"])) for part in (n_features, n_outputs))
-        classes = _read_array(archive.read(n_classes["file"]), n_classes["file"], path)
-        if features < 1 or classes.shape != (outputs,) or classes.dtype.kind != "i":
-            raise ModelFileError("the file is damaged: it contains an invalid tree", path)
-        if outputs < 1 or classes.min() < 1:
+        classes = _read_array(members[n_classes["file"]], n_classes["file"], path)
+        is_valid = classes.shape == (outputs,) and classes.dtype.kind == "i"
+        if not is_valid or features < 1 or outputs < 1 or classes.min() < 1:
             raise ModelFileError("the file is damaged: it contains an invalid tree", path)

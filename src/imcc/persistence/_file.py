@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import os
 import zipfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from imcc._utils.files import write_whole
 from imcc.datasets import Dataset
 from imcc.persistence._archive import CARD, from_stored, to_stored
-from imcc.persistence._card import ModelCard, make_card, parse_card, write_card
+from imcc.persistence._card import ModelCard, card_of, make_card
 from imcc.persistence._checks import check_model
 from imcc.persistence._errors import ModelFileError, UntrustedModelError, damage_reported
 from imcc.persistence._trust import loads, require_skops, unknown_types
@@ -26,10 +27,7 @@ def save_model(
     path: str | os.PathLike[str],
     data: Dataset | None = None,
     *,
-    feature_names: Sequence[str] | None = None,
-    label_names: Sequence[str] | None = None,
     metrics: Mapping[str, float] | None = None,
-    notes: str = "",
     card: ModelCard | None = None,
 ) -> Path:
     """Save a fitted model to a file.
@@ -42,15 +40,13 @@ def save_model(
         File to write, by convention with the suffix ``.skops``.  An existing file is overwritten;
         if saving fails, it remains unchanged.
     data : Dataset, default=None
-        The training data.  The card then contains their names, their fingerprint and how their
-        columns were encoded, but not the data.  Note that kernel models contain the training rows.
-    feature_names, label_names : sequence of str, default=None
-        Names of the features and labels.  None means those of ``data`` or, without data, those that
-        the model was fitted with.
+        The training data.  The card then contains the names of their features and labels, their
+        fingerprint and how their columns were encoded, but not the data.  Without data, the names
+        are those that the model was fitted with.  Note that kernel models contain the training
+        rows.
     metrics : mapping of str to float, default=None
-        Metrics to store in the card.  None means the cross-validated score of a search.
-    notes : str, default=""
-        Free text to store in the card.
+        Metrics to store in the card.  None means what the model knows: the cross-validated scores
+        of a search, the held-out score of an ensemble, what thresholds were chosen by.
     card : ModelCard, default=None
         A card to write instead of one made from the other arguments, such as the result of
         :func:`read_card` for a model that is saved again.
@@ -63,8 +59,7 @@ def save_model(
     Raises
     ------
     ModelFileError
-        If the model could not be loaded again, for example because it contains a lambda or
-        coefficients that are not finite.
+        If the model could not be loaded again, for example because it contains a lambda.
     ImportError
         If skops is not installed.
 
@@ -91,19 +86,12 @@ def save_model(
     >>> folder.cleanup()
     """
     if card is None:
-        card = make_card(
-            model,
-            data,
-            feature_names=feature_names,
-            label_names=label_names,
-            metrics=metrics,
-            notes=notes,
-        )
+        card = make_card(model, data, metrics=metrics)
     buffer = io.BytesIO(_dump(model, card))
     with zipfile.ZipFile(buffer, "a", zipfile.ZIP_STORED) as archive:
-        digest = _digest(archive)
-        # Same date as the other members; the time of creation is only in the card.
-        archive.writestr(zipfile.ZipInfo(CARD), write_card(card, digest))
+        about = card.to_dict()
+        about["sha256"] = _digest(archive, about)
+        archive.writestr(CARD, json.dumps(about, indent=1))
     return write_whole(path, buffer.getvalue())
 
 
@@ -150,7 +138,24 @@ def load_model(path: str | os.PathLike[str], *, trusted: Collection[str] = ()) -
     IMCCClassifier(n_clusters=4)
     >>> folder.cleanup()
     """
-    return ModelFile(path).load(trusted)
+    return load_with_card(path, trusted)[0]
+
+
+def load_with_card(
+    path: str | os.PathLike[str], trusted: Collection[str] = ()
+) -> tuple[Any, ModelCard]:
+    """Load a model and its card from the same reading of a file; see :func:`load_model`."""
+    if isinstance(trusted, str):
+        raise TypeError(f"trusted must be a list of names, got the string {trusted!r}")
+    file = Path(path)
+    data, card = _open(file)
+    archive, unknown = _checked(data, card, file)
+    if refused := [name for name in unknown if name not in set(trusted)]:
+        raise UntrustedModelError(refused, file)
+    with damage_reported(file):
+        model = loads(archive, unknown)
+        check_model(model, card, str(file))
+    return model, card
 
 
 def read_card(path: str | os.PathLike[str]) -> ModelCard:
@@ -165,7 +170,7 @@ def read_card(path: str | os.PathLike[str]) -> ModelCard:
     -------
     ModelCard
         With ``model`` (names of classes), ``params``, ``feature_names``, ``label_names``,
-        ``data_name``, ``fingerprint`` and ``n_rows`` of the training data, ``metrics``, ``notes``,
+        ``data_name``, ``fingerprint`` and ``n_rows`` of the training data, ``metrics``,
         ``versions``, ``imcc_version`` and ``created``; ``to_dict()``.
 
     Raises
@@ -173,7 +178,7 @@ def read_card(path: str | os.PathLike[str]) -> ModelCard:
     ModelFileError
         As for :func:`load_model`.
     """
-    return ModelFile(path).card
+    return _open(Path(path))[1]
 
 
 def untrusted_types(path: str | os.PathLike[str]) -> list[str]:
@@ -195,79 +200,8 @@ def untrusted_types(path: str | os.PathLike[str]) -> list[str]:
     ModelFileError
         As for :func:`load_model`.
     """
-    return ModelFile(path).untrusted_types()
-
-
-class ModelFile:
-    """A model file that is read and checked once.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The model file.
-
-    Attributes
-    ----------
-    path : Path
-        The file.
-    card : ModelCard
-        The card of the file.
-    digest : str
-        SHA-256 of the file.
-
-    Raises
-    ------
-    ModelFileError
-        If the file is not a model file, is damaged, or was written by an incompatible version.
-
-    See Also
-    --------
-    load_model : Loads the model directly.
-    read_card : Reads the card directly.
-    """
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
-        self._data, self.card = _open(self.path)
-        self.digest = hashlib.sha256(self._data).hexdigest()
-        self._checked: tuple[bytes, list[str]] | None = None
-
-    def untrusted_types(self) -> list[str]:
-        """List the types in the file that are not trusted; see :func:`untrusted_types`."""
-        return self._check()[1]
-
-    def load(self, trusted: Collection[str] = ()) -> Any:
-        """Load the model; see :func:`load_model`.
-
-        Parameters
-        ----------
-        trusted : collection of str, default=()
-            Names of types to trust.
-
-        Returns
-        -------
-        estimator
-            The fitted model.
-        """
-        if isinstance(trusted, str):
-            raise TypeError(f"trusted must be a list of names, got the string {trusted!r}")
-        archive, unknown = self._check()
-        if refused := [found for found in unknown if found not in set(trusted)]:
-            raise UntrustedModelError(refused, str(self.path))
-        with damage_reported(self.path):
-            model = loads(archive, unknown)
-            check_model(model, self.card, str(self.path))
-        return model
-
-    def _check(self) -> tuple[bytes, list[str]]:
-        """Return the checked archive, as skops reads it, and the types that are not trusted."""
-        if self._checked is None:
-            with damage_reported(self.path):
-                writer = self.card.imcc_version
-                archive, types = from_stored(self._data, writer, str(self.path))
-                self._checked = archive, unknown_types(archive, types)
-            self._data = b""
-        return self._checked
+    file = Path(path)
+    return _checked(*_open(file), file)[1]
 
 
 def _open(file: Path) -> tuple[bytes, ModelCard]:
@@ -281,37 +215,45 @@ def _open(file: Path) -> tuple[bytes, ModelCard]:
             + ("it is empty" if not data else f"if it is a pickle, {_REFUSED}; use save_model"),
             file,
         )
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            members = archive.infolist()
-            names = [info.filename for info in members]
-            # Compressed members are rejected, so that no member can be larger than the file.
-            odd = [info for info in members if info.compress_type != zipfile.ZIP_STORED]
-            digest = None if odd or len(set(names)) < len(names) else _digest(archive)
-            content = archive.read(CARD) if CARD in names else None
-    # Damaged archives make zipfile raise almost any exception, such as struct.error and KeyError.
-    except Exception as error:
-        raise ModelFileError(f"the file is damaged or incomplete ({error})", file) from error
-    if content is None:
-        raise ModelFileError(
-            "this is a zip archive, not a model file (a .skops file written by imcc); save a model "
-            f"with imcc.persistence.save_model ({_REFUSED})",
-            file,
-        )
-    card, expected = parse_card(content, str(file))
-    if digest != expected:
-        raise ModelFileError("the file is damaged: its checksum is wrong", file)
+    with damage_reported(file), zipfile.ZipFile(io.BytesIO(data)) as archive:
+        members = archive.infolist()
+        names = {info.filename for info in members}
+        if CARD not in names:
+            raise ModelFileError(
+                "this is a zip archive, not a model file (a .skops file written by imcc); save a "
+                f"model with imcc.persistence.save_model ({_REFUSED})",
+                file,
+            )
+        # Nothing is compressed, so that no member can be larger than the file.
+        is_packed = any(info.compress_type != zipfile.ZIP_STORED for info in members)
+        if is_packed or len(names) < len(members):
+            raise ModelFileError("the file is damaged: members are compressed or repeated", file)
+        about = json.loads(archive.read(CARD))
+        if not isinstance(about, dict):
+            raise ModelFileError("the file is damaged: its card is not an object", file)
+        expected = about.pop("sha256", None)
+        card = card_of(about, str(file))
+        if _digest(archive, about) != expected:
+            raise ModelFileError("the file is damaged: its checksum is wrong", file)
     return data, card
 
 
-def _digest(archive: zipfile.ZipFile) -> str:
-    digest = hashlib.sha256()
+def _digest(archive: zipfile.ZipFile, about: dict[str, Any]) -> str:
+    """Return the checksum of a card without one, and of all other members of an archive."""
+    digest = hashlib.sha256(json.dumps(about).encode())
     for name in sorted(archive.namelist()):
         if name != CARD:
             content = archive.read(name)
             digest.update(f"{name}\0{len(content)}\0".encode("utf-8", "surrogatepass"))
             digest.update(content)
     return digest.hexdigest()
+
+
+def _checked(data: bytes, card: ModelCard, file: Path) -> tuple[bytes, list[str]]:
+    """Return the checked archive, as skops reads it, and the types that are not trusted."""
+    with damage_reported(file):
+        archive, types = from_stored(data, card.imcc_version, str(file))
+        return archive, unknown_types(archive, types)
 
 
 def _dump(model: Any, card: ModelCard) -> bytes:

@@ -16,8 +16,8 @@ from imcc._utils.errors import ImccError, message_of
 from imcc._utils.optional import require
 from imcc._utils.validation import check_count, check_number
 from imcc.persistence._errors import ModelFileError
-from imcc.persistence._file import ModelFile
-from imcc.serve._pages import about_model, docs_page, form_page, form_script, openapi
+from imcc.persistence._file import load_with_card
+from imcc.serve._pages import about_model, docs_page, form_page, openapi, template
 from imcc.serve._rows import RequestError, parse_rows, rows_for_model
 from imcc.tables._predict import predictions
 
@@ -42,51 +42,6 @@ _MODEL_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
     "img-src data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-
-
-class Served:
-    """A loaded model, and the answers that it gives.
-
-    Parameters
-    ----------
-    path, trusted, max_rows, ignore_extra
-        As for :func:`make_app`.
-    """
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        trusted: Collection[str],
-        max_rows: int,
-        ignore_extra: bool,
-    ) -> None:
-        file = ModelFile(path)
-        self.model, self.card, self.digest = file.load(trusted), file.card, file.digest
-        self.max_rows, self.ignore_extra = max_rows, ignore_extra
-        self.has_probabilities = hasattr(self.model, "predict_proba")
-
-    def answer(self, body: bytes) -> bytes:
-        """Return the predictions for the rows in the body of a request, as JSON.
-
-        Raises
-        ------
-        ImccError, ValueError
-            If the body or a row is invalid.
-        """
-        rows = parse_rows(body, self.max_rows)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            X = rows_for_model(self.model, self.card, rows, self.ignore_extra)
-            # A model that was fitted to a data frame: its columns have been matched by name.
-            warnings.filterwarnings("ignore", message="X does not have valid feature names")
-            values = "probability" if self.has_probabilities else "score"
-            columns = predictions(self.model, X, list(self.card.label_names), values)
-        records = [
-            dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
-        ]
-        said = list(dict.fromkeys(str(warning.message) for warning in caught))
-        found = {"predictions": records, "warnings": said}
-        return json.dumps(found, allow_nan=False).encode("ascii")
 
 
 def make_app(
@@ -151,9 +106,26 @@ def make_app(
     check_count("max_bytes", max_bytes)
     check_count("max_rows", max_rows)
     check_number("max_seconds", max_seconds, above=0)
-    served = Served(path, trusted, max_rows, ignore_extra)
+    model, card = load_with_card(path, trusted)
+    values = "probability" if hasattr(model, "predict_proba") else "score"
     # One thread: Python computes in one at a time anyway, and the loop stays free to answer.
     pool = ThreadPoolExecutor(1, "predict", initializer=threadpool_limits, initargs=(1,))
+
+    def answer(body: bytes) -> bytes:
+        """Return the predictions for the rows in the body of a request, as JSON."""
+        rows = parse_rows(body, max_rows)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            X = rows_for_model(model, card, rows, ignore_extra)
+            # A model that was fitted to a data frame: its columns have been matched by name.
+            warnings.filterwarnings("ignore", message="X does not have valid feature names")
+            columns = predictions(model, X, list(card.label_names), values)
+        records = [
+            dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
+        ]
+        said = list(dict.fromkeys(str(warning.message) for warning in caught))
+        content = {"predictions": records, "warnings": said}
+        return json.dumps(content, allow_nan=False).encode("ascii")
 
     def fixed(text: str, kind: str = "text/html", policy: str = _POLICY) -> Any:
         """Return what answers with the same text every time."""
@@ -191,7 +163,7 @@ def make_app(
             async with asyncio.timeout(max_seconds):
                 body = await body_of(request)
                 loop = asyncio.get_running_loop()
-                content = await loop.run_in_executor(pool, served.answer, body)
+                content = await loop.run_in_executor(pool, answer, body)
         except TimeoutError:
             if body is None:
                 return problem(408, f"the body did not arrive within {max_seconds:g} seconds")
@@ -204,8 +176,8 @@ def make_app(
             return problem(422, str(message_of(error)))
         return responses.Response(content, media_type="application/json")
 
-    health = {"status": "ok", "model": served.card.model}
-    described = openapi(served.model, served.card, max_rows, ignore_extra)
+    health = {"status": "ok", "model": card.model}
+    described = openapi(model, card, max_rows, ignore_extra)
     limits = f"{max_bytes:,} bytes, {max_rows:,} rows and {max_seconds:g} seconds"
 
     async def refused(_: Any, error: Any) -> Any:
@@ -214,14 +186,13 @@ def make_app(
     async def failed(_: Any, __: Exception) -> Any:
         return problem(500, "the server failed, through no fault of the request; its log says how")
 
-    about = about_model(served.model, served.card)
     app = applications.Starlette(
         routes=[
             routing.Route("/predict", predict, methods=["POST"]),
             routing.Route("/health", fixed(json.dumps(health), "application/json")),
-            routing.Route("/", fixed(form_page(served.model, served.card))),
-            routing.Route("/form.js", fixed(form_script(), "text/javascript")),
-            routing.Route("/model", fixed(about, policy=_MODEL_POLICY)),
+            routing.Route("/", fixed(form_page(model, card))),
+            routing.Route("/form.js", fixed(template("form.js"), "text/javascript")),
+            routing.Route("/model", fixed(about_model(model, card), policy=_MODEL_POLICY)),
             routing.Route("/docs", fixed(docs_page(described, limits))),
             routing.Route("/openapi.json", fixed(json.dumps(described), "application/json")),
         ],
@@ -230,7 +201,7 @@ def make_app(
     if local:
         hosts = require("starlette.middleware.trustedhost", _PURPOSE)
         app.add_middleware(hosts.TrustedHostMiddleware, allowed_hosts=_LOCAL, www_redirect=False)
-    app.state.digest = served.digest
+    app.state.card = json.dumps(card.to_dict())
     return app
 
 
@@ -243,7 +214,7 @@ def run(path: str, host: str, port: int, workers: int, **options: Any) -> None:
     options |= {"path": path, "local": host in _LOCAL}
     app = make_app(**options)  # also for several processes: errors come before anything listens
     if workers > 1:
-        os.environ[_ENVIRONMENT] = json.dumps({**options, "digest": app.state.digest})
+        os.environ[_ENVIRONMENT] = json.dumps({**options, "card": app.state.card})
         app = f"{__name__}:app_of_environment"
     uvicorn.run(
         app,
@@ -262,8 +233,8 @@ def run(path: str, host: str, port: int, workers: int, **options: Any) -> None:
 def app_of_environment() -> Any:
     """Return the application of one of several processes."""
     options = json.loads(os.environ[_ENVIRONMENT])
-    digest = options.pop("digest")
+    card = options.pop("card")
     app = make_app(**options)
-    if app.state.digest != digest:
+    if app.state.card != card:
         raise ModelFileError("the file has changed since the server was started", options["path"])
     return app

@@ -30,25 +30,17 @@ _TYPES = {
 _MOST_VALUES = 200
 
 
-def _template(name: str) -> str:
+def template(name: str) -> str:
+    """Return the text of a file of the pages."""
     return (files("imcc.serve") / "templates" / name).read_text(encoding="utf-8")
 
 
-def form_script() -> str:
-    """Return the program of the form."""
-    return _template("form.js")
-
-
 def _page(title: str, body: str) -> str:
-    return Template(_template("page.html")).substitute(title=escape(title), body=body)
+    return Template(template("page.html")).substitute(title=escape(title), body=body)
 
 
-def _table(headings: list[str], rows: list[list[Any]]) -> str:
-    head = "".join(f"<th>{escape(heading)}</th>" for heading in headings)
-    cells = "".join(
-        "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{cells}</tbody></table>"
+def _json(value: Any) -> str:
+    return f"<pre>{escape(json.dumps(value, indent=2, ensure_ascii=False))}</pre>"
 
 
 def form_page(model: Any, card: ModelCard) -> str:
@@ -102,29 +94,13 @@ def about_model(model: Any, card: ModelCard) -> str:
     """Return the page about the model.
 
     It is that of :func:`imcc.inspection.model_page` if the model keeps held-out probabilities, and
-    otherwise tells what the model was made of, its columns, labels and thresholds.
+    otherwise shows its card, with its columns, and the thresholds of its labels.
     """
     if first_with(model, "held_out_proba_") is not None:
         return model_page(model, label_names=card.label_names, title="The model")
-    about = [["model", card.model], ["made", f"{card.created} by imcc {card.imcc_version}"]]
-    if card.data_name:
-        about.append(["training data", f"{card.data_name}, {card.n_rows} rows"])
-    about += [[name, f"{value:.4g}"] for name, value in card.metrics.items()]
-    limits = decision_thresholds(model, len(card.label_names))
-    value = "probability" if hasattr(model, "predict_proba") else "score"
-    headings = ["label", f"predicted from a {value} of"]
-    labels = [[n, f"{t:.3f}"] for n, t in zip(card.label_names, limits, strict=True)]
-    inner = table_model(model)
-    if inner is None:
-        columns = _table(["feature"], [[name] for name in card.feature_names])
-    else:
-        rows = [[column.name, column.kind, column.becomes] for column in inner.schema_]
-        columns = _table(["column", "kind", "what becomes of it"], rows)
-    body = (
-        f"{_table(['', ''], about)}<h2>Labels</h2>{_table(headings, labels)}"
-        f"<h2>Columns</h2>{columns}"
-    )
-    return _page("The model", body)
+    labels = decision_thresholds(model, len(card.label_names)).round(3).tolist()
+    about = {**card.to_dict(), "thresholds": dict(zip(card.label_names, labels, strict=True))}
+    return _page("The model", _json(about))
 
 
 def _example_row(card: ModelCard) -> Any:
@@ -165,7 +141,7 @@ def _row_schema(model: Any, card: ModelCard, ignore_extra: bool) -> dict[str, An
 
 def openapi(model: Any, card: ModelCard, max_rows: int, ignore_extra: bool) -> dict[str, Any]:
     """Return the description of the requests by OpenAPI 3.1."""
-    found = json.loads(_template("openapi.json"))
+    found = json.loads(template("openapi.json"))
     found["info"] = {"title": card.model, "version": imcc.__version__}
     schemas = found["components"]["schemas"]
     schemas["Row"] = _row_schema(model, card, ignore_extra)
@@ -176,11 +152,10 @@ def openapi(model: Any, card: ModelCard, max_rows: int, ignore_extra: bool) -> d
 
 def docs_page(described: dict[str, Any], limits: str) -> str:
     """Return the page about requests, with their description by OpenAPI."""
-    shown = json.dumps(described, indent=2, ensure_ascii=False)
     body = (
         f"<p>A request may have {escape(limits)}. Its body is one row or a list, as JSON:</p>"
         "<pre>curl -H 'content-type: application/json' -d @rows.json http://ADDRESS/predict</pre>"
         '<p>For programs, by OpenAPI 3.1: <a href="openapi.json">openapi.json</a></p>'
-        f"<pre>{escape(shown)}</pre>"
+        f"{_json(described)}"
     )
     return _page("Requests", body)

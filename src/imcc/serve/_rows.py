@@ -22,7 +22,7 @@ _SPARSE = {"indices", "values"}
 
 
 class RequestError(ImccError, ValueError):
-    """A request that cannot be answered.
+    """A request that cannot be answered; other errors of it have the status 422.
 
     Parameters
     ----------
@@ -63,11 +63,11 @@ def parse_rows(body: bytes, max_rows: int) -> list[Any]:
     except ValueError as error:
         raise RequestError(400, f"the body is not valid JSON: {error}") from error
     if found is None or isinstance(found, (bool, int, float)):
-        raise RequestError(422, f"the body must be a row or a list of rows, got {found!r}")
+        raise ValueError(f"the body must be a row or a list of rows, got {found!r}")
     many = isinstance(found, list) and (not found or isinstance(found[0], (dict, list, str)))
     rows = found if many else [found]
     if not rows:
-        raise RequestError(422, "the body has no rows: it is an empty list")
+        raise ValueError("the body has no rows: it is an empty list")
     if len(rows) > max_rows:
         raise RequestError(
             413, f"the body has {len(rows):,} rows, and a request may have {max_rows:,}: send fewer"
@@ -84,16 +84,15 @@ def rows_for_model(model: Any, card: ModelCard, rows: list[Any], ignore_extra: b
     kind = type(rows[0])
     for number, row in enumerate(rows):
         if type(row) is not kind:
-            raise RequestError(
-                422, f"row {number} is {_said(row)}, unlike row 0, which is {_said(rows[0])}"
+            raise ValueError(
+                f"row {number} is {_said(row)}, unlike row 0, which is {_said(rows[0])}"
             )
     inner = table_model(model)
     if inner is not None:
         if kind is not dict:
-            raise RequestError(
-                422,
+            raise ValueError(
                 "the model was fitted to a table: a row must be an object of columns and values, "
-                f"got {_said(rows[0])}",
+                f"got {_said(rows[0])}"
             )
         table = as_table(rows)
         check_columns(inner, table.column_names, "the request", ignore_extra)
@@ -118,11 +117,11 @@ def _said(row: Any) -> str:
 def _check_numbers(number: int, values: Any) -> None:
     """Refuse a list of a request that has anything but numbers and null."""
     if not isinstance(values, list):
-        raise RequestError(422, f"row {number}: a list of numbers is expected, got {_said(values)}")
+        raise ValueError(f"row {number}: a list of numbers is expected, got {_said(values)}")
     for place, value in enumerate(values):
         if value is not None and not isinstance(value, (int, float)):
-            raise RequestError(
-                422, f"row {number}: value {place} must be a number or null, got {_said(value)}"
+            raise ValueError(
+                f"row {number}: value {place} must be a number or null, got {_said(value)}"
             )
 
 
@@ -130,16 +129,15 @@ def _floats(values: Sequence[Any]) -> np.ndarray:
     try:
         return np.array(values, dtype=np.float64)
     except OverflowError as error:
-        raise RequestError(422, "a number is too large: at most about 1.8e308") from error
+        raise ValueError("a number is too large: at most about 1.8e308") from error
 
 
 def _dense_rows(rows: list[list[Any]], n_features: int) -> np.ndarray:
     for number, row in enumerate(rows):
         _check_numbers(number, row)
         if len(row) != n_features:
-            raise RequestError(
-                422,
-                f"row {number} has {len(row)} values, and the model has {n_features} features",
+            raise ValueError(
+                f"row {number} has {len(row)} values, and the model has {n_features} features"
             )
     return _floats(rows)
 
@@ -151,22 +149,20 @@ def _sparse_rows(rows: list[dict[str, Any]], n_features: int) -> Any:
     ends = [0]
     for number, row in enumerate(rows):
         if set(row) != _SPARSE:
-            raise RequestError(422, f"row {number} must have the keys indices and values only")
+            raise ValueError(f"row {number} must have the keys indices and values only")
         places = row["indices"]
         _check_numbers(number, row["values"])
         if not isinstance(places, list) or not all(
             type(place) is int and 0 <= place < n_features for place in places
         ):
-            raise RequestError(
-                422,
+            raise ValueError(
                 f"row {number}: indices must be a list of integers from 0 to {n_features - 1}, the "
-                "places of the values",
+                "places of the values"
             )
         if len(places) != len(row["values"]) or len(set(places)) < len(places):
-            raise RequestError(
-                422,
+            raise ValueError(
                 f"row {number}: indices must have one place for each value, and each place once; "
-                f"got {len(places)} indices and {len(row['values'])} values",
+                f"got {len(places)} indices and {len(row['values'])} values"
             )
         indices += places
         values += row["values"]
