@@ -74,6 +74,13 @@ def transformers(model: Any) -> list[Any]:
     return [pipeline[:-1] for pipeline in pipelines if len(pipeline.steps) > 1]
 
 
+def transformed(model: Any, X: Any) -> Any:
+    """Return rows as the innermost model is given them."""
+    for step in transformers(model):
+        X = step.transform(X)
+    return X
+
+
 def best_setting(model: Any) -> Any:
     """Return an unfitted model with the setting that a fitted search has selected.
 

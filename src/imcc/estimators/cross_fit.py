@@ -65,7 +65,9 @@ def deciding_method(estimator: Any) -> str:
     return "predict_proba" if has_chances else scoring_method(estimator)
 
 
-def label_scores(estimator: Any, X: Any, n_labels: int, *, method: str | None = None) -> np.ndarray:
+def label_scores(
+    estimator: Any, X: Any, n_labels: int | None = None, *, method: str | None = None
+) -> np.ndarray:
     """Return the scores of a fitted classifier as a matrix with one column per label.
 
     Parameters
@@ -76,8 +78,9 @@ def label_scores(estimator: Any, X: Any, n_labels: int, *, method: str | None = 
         shapes that scikit-learn uses.
     X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
         Rows to score.
-    n_labels : int
-        Number of labels; 1 for a target of two classes, of which the second one is scored.
+    n_labels : int or None, default=None
+        Number of labels; 1 for a target of two classes, of which the second one is scored.  None
+        returns all scores that the classifier has.
     method : {"decision_function", "predict_proba"}, default=None
         The method that scores; None means the first of the two that the classifier has.
 
@@ -91,7 +94,21 @@ def label_scores(estimator: Any, X: Any, n_labels: int, *, method: str | None = 
     cross_fit_scores : Scores of held-out rows.
     """
     method = scoring_method(estimator) if method is None else method
-    return _as_matrix(estimator, getattr(estimator, method)(X), n_labels)
+    found = getattr(estimator, method)(X)
+    if isinstance(found, list):  # one array per label
+        classes = estimator.classes_
+        scores = np.column_stack([_of_label(p, c) for p, c in zip(found, classes, strict=True)])
+    else:
+        scores = np.asarray(to_numpy(found))
+        scores = scores[:, np.newaxis] if scores.ndim == 1 else scores
+    if n_labels == 1 and scores.shape[1] == 2:  # the probabilities of both classes
+        scores = scores[:, 1:]
+    if n_labels is not None and scores.shape[1] != n_labels:
+        raise ValueError(
+            f"{type(estimator).__name__} gives {scores.shape[1]} scores per row for {n_labels} "
+            "label(s): a class may be missing from its training rows"
+        )
+    return scores
 
 
 def top_labels(estimator: Any, X: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -144,10 +161,7 @@ def top_labels(estimator: Any, X: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
             rows = X.slice(start, stop - start)
         else:
             rows = X.iloc[start:stop] if hasattr(X, "iloc") else X[start:stop]
-        found = getattr(estimator, method)(rows)
-        found = found if isinstance(found, list) else to_numpy(found)
-        n_labels = len(found) if isinstance(found, list) else np.atleast_2d(found.T).shape[0]
-        parts.append(highest(_as_matrix(estimator, found, n_labels), k))
+        parts.append(highest(label_scores(estimator, rows, method=method), k))
     labels, values = zip(*parts, strict=True)
     return np.concatenate(labels), np.concatenate(values)
 
@@ -156,23 +170,6 @@ def highest(scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the places of the k highest scores of each row, highest first, and the scores."""
     best = np.argsort(-scores, axis=1, kind="stable")[:, :k]
     return best, np.take_along_axis(scores, best, axis=1)
-
-
-def _as_matrix(estimator: Any, found: Any, n_labels: int) -> np.ndarray:
-    if isinstance(found, list):  # one array per label
-        classes = estimator.classes_
-        scores = np.column_stack([_of_label(p, c) for p, c in zip(found, classes, strict=True)])
-    else:
-        scores = np.asarray(found)
-        scores = scores[:, np.newaxis] if scores.ndim == 1 else scores
-    if n_labels == 1 and scores.shape[1] == 2:  # the probabilities of both classes
-        scores = scores[:, 1:]
-    if scores.shape[1] != n_labels:
-        raise ValueError(
-            f"{type(estimator).__name__} gives {scores.shape[1]} scores per row for {n_labels} "
-            "label(s): a class may be missing from its training rows"
-        )
-    return scores
 
 
 def _of_label(probabilities: np.ndarray, classes: np.ndarray) -> np.ndarray:
