@@ -74,12 +74,6 @@ def check_features(estimator: BaseEstimator, X: Features, *, reset: bool) -> Fea
     converted to NumPy.  Duplicate entries of a sparse matrix are summed in a copy.  Values whose
     squares overflow raise an error that names the column.
     """
-    if type(X).__module__.partition(".")[0] == "dask":
-        raise InvalidArgumentError(
-            "X",
-            "is a Dask collection, which would be loaded into memory as a whole: pass X.compute(), "
-            "or fit IMCCClassifier with an approximation on a stream of its parts",
-        )
     if is_numpy(X):
         try:
             X = validate_data(
@@ -119,10 +113,6 @@ def without_duplicates(X: Features) -> Features:
         return X
     summed = shared.copy()
     summed.sum_duplicates()
-    if not np.isfinite(summed.data).all():
-        raise ValueError(
-            "X contains entries that are stored more than once and whose sum is infinite or NaN"
-        )
     return summed
 
 
@@ -388,9 +378,8 @@ def encode_target(
     """
     if y is None:
         raise ValueError(f"{estimator_name} requires y to be passed, but the target y is None")
-    if (sets := label_sets(y)) is not None:
-        return _encode_sets(sets, n_rows)
-    values = _as_table(y, "y", unknown=True)
+    sets = label_sets(y)
+    values = np.array([]) if sets is not None else _as_table(y, "y", unknown=True)
     if not unknown and values.dtype.kind == "f" and np.isnan(values).any():
         raise ValueError(
             f"Input y contains NaN: {estimator_name} does not support unknown labels, but "
@@ -399,11 +388,17 @@ def encode_target(
         )
     if values.ndim not in (1, 2):
         raise ValueError(f"y must have one or two dimensions, got an array of shape {values.shape}")
-    if values.shape[0] != n_rows:
+    count = len(values) if sets is None else len(sets)
+    if count != n_rows:
         raise ValueError(
-            f"X and y must have the same number of rows: X has {n_rows}, y has {values.shape[0]} "
+            f"X and y must have the same number of rows: X has {n_rows}, y has {count} "
             "(Found input variables with inconsistent numbers of samples)"
         )
+    if sets is not None:
+        on, names = binarize_sets(sets)
+        if not len(names):
+            raise ValueError("y has no label at all: every row's set of labels is empty")
+        return Target(np.where(on, 1.0, -1.0), "multilabel", np.arange(len(names)), names)
     if values.ndim == 2 and values.shape[1] == 1 and not _is_indicator(values):
         warnings.warn(
             "A column-vector y was passed when a 1d array was expected: it is interpreted as one "
@@ -417,18 +412,14 @@ def encode_target(
     on, known = known_labels(values, "y")
     signs = np.where(on, 1.0, -1.0)
     if known is not None:
-        _check_some_known(known, column_names(y))
+        never = np.flatnonzero(~known.any(axis=0))
+        if never.size:
+            raise ValueError(
+                f"y contains only NaN in {_column(int(never[0]), column_names(y))} so that this "
+                "label is unknown in all rows: remove it"
+            )
         signs[~known] = 0.0
     return Target(signs, "multilabel", np.arange(on.shape[1]), column_names(y), known)
-
-
-def _check_some_known(known: np.ndarray, names: Any) -> None:
-    never = np.flatnonzero(~known.any(axis=0))
-    if never.size:
-        raise ValueError(
-            f"y contains only NaN in {_column(int(never[0]), names)} so that this label is unknown "
-            "in all rows: remove it"
-        )
 
 
 def label_sets(y: Any) -> list[Any] | None:
@@ -452,19 +443,6 @@ def label_sets(y: Any) -> list[Any] | None:
     if not texts or (len(listed) == len(rows) and not any(listed)):
         return None
     return rows
-
-
-def _encode_sets(rows: list[Any], n_rows: int) -> Target:
-    """Encode label sets as scikit-learn's MultiLabelBinarizer does, with one column per label."""
-    if len(rows) != n_rows:
-        raise ValueError(
-            f"X and y must have the same number of rows: X has {n_rows}, y has {len(rows)} "
-            "(Found input variables with inconsistent numbers of samples)"
-        )
-    on, names = binarize_sets(rows)
-    if not len(names):
-        raise ValueError("y has no label at all: every row's set of labels is empty")
-    return Target(np.where(on, 1.0, -1.0), "multilabel", np.arange(len(names)), names)
 
 
 def binarize_sets(rows: list[Any], names: Any = None) -> tuple[np.ndarray, np.ndarray]:
@@ -511,24 +489,19 @@ def check_sample_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
     if sample_weight is None:
         return None
     weights = np.asarray(to_numpy(sample_weight))
-    if weights.dtype.kind not in "biuf":
-        raise InvalidArgumentError(
-            "sample_weight", f"must be numbers, one per row; got an array of type {weights.dtype}"
-        )
-    if weights.ndim == 0:
-        weights = np.full(n_rows, weights)
-    if weights.ndim != 1:
-        raise ValueError(
-            f"sample_weight: Sample weights must be 1D array or scalar, got shape {weights.shape}"
-        )
-    weights = weights.astype(np.float64)
-    if weights.shape != (n_rows,) or not np.isfinite(weights).all() or (weights < 0).any():
+    weights = np.full(n_rows, weights) if weights.ndim == 0 else weights
+    if (
+        weights.dtype.kind not in "biuf"
+        or weights.shape != (n_rows,)
+        or not np.isfinite(weights).all()
+        or (weights < 0).any()
+    ):
         raise InvalidArgumentError(
             "sample_weight",
-            f"must be {n_rows} finite numbers >= 0, one per row; got an array of shape "
-            f"{weights.shape}"
-            + (f" with values from {weights.min():g} to {weights.max():g}" if weights.size else ""),
+            f"must be {n_rows} finite numbers >= 0, one per row (Sample weights must be 1D array "
+            f"or scalar); got an array of type {weights.dtype} and shape {weights.shape}",
         )
+    weights = weights.astype(np.float64)
     if not (weights > 0).any():
         raise InvalidArgumentError("sample_weight", "must not be zero for all rows")
     return weights

@@ -271,8 +271,8 @@ def _held_out(
         return label_scores(estimator, _safe_indexing(X, fold.test), n_labels, method=method)
 
 
-def _part(values: Any, rows: np.ndarray) -> Any:
-    return None if values is None else _safe_indexing(values, rows)
+def _part(values: Any, rows: np.ndarray | None) -> Any:
+    return values if values is None or rows is None else _safe_indexing(values, rows)
 
 
 def _searches(estimator: Any) -> bool:
@@ -310,30 +310,17 @@ class CrossFitMixin(MetaEstimatorMixin):
         scores : ndarray of shape (n_samples, n_labels)
         sample_weight : ndarray of shape (n_samples,) or None
         """
-        cv, name, n_rows = self.cv, type(self).__name__, _num_samples(X)
-        word = check_choice("cv", cv, self._cv_words) if isinstance(cv, str) else ""
+        word = check_choice("cv", self.cv, self._cv_words) if isinstance(self.cv, str) else ""
         if groups is not None and word == "prefit":
             raise InvalidArgumentError(
                 "groups", "would have no effect with cv='prefit', which holds out no rows: omit it"
             )
-        target = encode_target(y, n_rows, name, unknown=True)
-        if target.kind == "multiclass" and not self._multiclass:
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is multiclass: "
-                "with more than two classes, the class with the highest score is predicted "
-                "without thresholds; pass an indicator matrix or a vector of two classes"
-            )
-        weights = check_sample_weight(sample_weight, n_rows)
-        self._used = None
-        if weights is not None and not weights.all():
-            kept = np.flatnonzero(weights)
-            self._used = kept, n_rows
-            X, y = (_safe_indexing(part, kept) for part in indexable(X, y))
-            groups = _part(groups, kept)
-            target = encode_target(y, len(kept), name, unknown=True)
-            weights, cv = weights[kept], renumbered(cv, kept, n_rows)
-        if label_sets(y) is not None:
-            y = (target.signs > 0).astype(np.int64)
+        n_rows = _num_samples(X)
+        X, y, target, weights, kept = training_rows(
+            X, y, sample_weight, type(self).__name__, multiclass=self._multiclass
+        )
+        self._used = None if kept is None else (kept, n_rows)
+        groups, cv = _part(groups, kept), renumbered(self.cv, kept, n_rows)
         given = {"sample_weight": weights, "groups": groups}
         if word == "prefit":
             check_is_fitted(self.estimator)
@@ -370,6 +357,43 @@ class CrossFitMixin(MetaEstimatorMixin):
     estimator: Any
     cv: Any
     n_jobs: int | None
+
+
+def training_rows(
+    X: Any, y: Any, sample_weight: Any, name: str, *, multiclass: bool
+) -> tuple[Any, Any, Target, np.ndarray | None, np.ndarray | None]:
+    """Check labels and weights, and remove the rows of weight zero.
+
+    Sets of labels become an indicator matrix, so that parts of the rows in which a label does not
+    occur have a column for it.  ``multiclass`` says whether more than two classes are allowed.
+
+    Returns
+    -------
+    X, y
+        The remaining rows and labels.
+    target : Target
+        The encoded labels.
+    sample_weight : ndarray of shape (n_samples,) or None
+    kept : ndarray of int or None
+        Indices of the remaining rows; None if no row was removed.
+    """
+    n_rows = _num_samples(X)
+    target = encode_target(y, n_rows, name, unknown=True)
+    if target.kind == "multiclass" and not multiclass:
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is multiclass: with "
+            "more than two classes, the class with the highest score is predicted without "
+            "thresholds; pass an indicator matrix or a vector of two classes"
+        )
+    weights, kept = check_sample_weight(sample_weight, n_rows), None
+    X, y = indexable(X, y)
+    if weights is not None and not weights.all():
+        kept = np.flatnonzero(weights)
+        X, y, weights = _part(X, kept), _part(y, kept), weights[kept]
+        target = encode_target(y, len(kept), name, unknown=True)
+    if label_sets(y) is not None:
+        y = (target.signs > 0).astype(np.int64)
+    return X, y, target, weights, kept
 
 
 def copy_features(fitted: Any, wrapper: Any) -> None:

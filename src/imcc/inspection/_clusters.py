@@ -69,8 +69,8 @@ class Cluster:
     nearest: tuple[tuple[int, float], ...]
 
 
-@dataclass(frozen=True, repr=False)
-class LabelCorrelations(Result):
+@dataclass(frozen=True)
+class LabelCorrelations:
     """Correlations of the labels, and the part of them that the virtual examples carry.
 
     Attributes
@@ -124,18 +124,6 @@ class LabelCorrelations(Result):
             for k in order
             if size[k] >= 0
         ]
-
-    def _title(self) -> str:
-        title = f"LabelCorrelations of {len(self.label_names):,} labels"
-        if self.total is not None:
-            title += f", of which the virtual examples carry {self.share:.0%}"
-        return f"{title}; strongest first:"
-
-    def _table(self) -> dict[str, list[Any]]:
-        count = len(self.label_names)
-        pairs = self.strongest(count * (count - 1) // 2)
-        names = ("first", "second", "total", "carried")
-        return {name: [pair[k] for pair in pairs] for k, name in enumerate(names)}
 
 
 @dataclass(frozen=True, repr=False)

@@ -199,10 +199,8 @@ def make_mixer(
             raise InvalidArgumentError(which, f"lacks columns that the model uses: {absent[:10]}")
     if kind == "arrow":
         pa = require("pyarrow", "Mixing rows")
-        parts = [_plain_codes(part.select(names)) for part in (x, background)]
-        types = map(_common_type, parts[0].schema.types, parts[1].schema.types)
-        schema = pa.schema(list(zip(names, types, strict=True)))
-        joined = pa.concat_tables([part.cast(schema) for part in parts]).combine_chunks()
+        columns = {name: _joined_columns(pa, x[name], background[name]) for name in names}
+        joined = pa.table(columns)
     elif kind == "pandas":
         pandas = require("pandas", "Mixing rows")
         joined = pandas.concat([x[names], background[names]], ignore_index=True)
@@ -213,26 +211,24 @@ def make_mixer(
     return FrameMixer(tuple(names), kind, joined)
 
 
-def _plain_codes(table: Any) -> Any:
-    """Return an Arrow table with decoded dictionary columns: another table may have plain text."""
-    pa = require("pyarrow", "Mixing rows")
-    kinds = [
-        (field.name, field.type.value_type if pa.types.is_dictionary(field.type) else field.type)
-        for field in table.schema
-    ]
-    return table.cast(pa.schema(kinds))
-
-
-def _common_type(own: Any, other: Any) -> Any:
-    """Return the Arrow type for a column of the one row and of background rows.
+def _joined_columns(pa: Any, own: Any, others: Any) -> Any:
+    """Return an Arrow column of the one row and background rows, in a type that suits both.
 
     A single row does not determine the type of a column: a missing value has none, and 40 is an
-    integer.
+    integer.  Codes of a dictionary are decoded.
     """
-    types = require("pyarrow", "Mixing rows").types
-    is_text = types.is_string(other) or types.is_large_string(other)
-    widened = types.is_integer(own) and (types.is_integer(other) or types.is_floating(other))
-    return other if types.is_null(own) or is_text or widened else own
+    own, others = (
+        column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        for column in (own, others)
+    )
+    types = pa.types
+    is_text = types.is_string(others.type) or types.is_large_string(others.type)
+    is_wider = types.is_integer(own.type) and (
+        types.is_integer(others.type) or types.is_floating(others.type)
+    )
+    common = others.type if types.is_null(own.type) or is_text or is_wider else own.type
+    chunks = [*own.cast(common).chunks, *others.cast(common).chunks]
+    return pa.chunked_array(chunks, type=common).combine_chunks()
 
 
 def as_rows(table: Any) -> Any:
