@@ -299,21 +299,14 @@ def _as_table(labels: Any, name: str, unknown: bool = False) -> np.ndarray:
             "different lengths; convert lists of labels with "
             "sklearn.preprocessing.MultiLabelBinarizer"
         ) from error
-    if values.dtype == object:
-        values = _plain_numbers(values)
+    if values.dtype == object and all(isinstance(v, (numbers.Real, np.bool_)) for v in values.flat):
+        values = values.astype(np.float64)  # of a mixed data frame
     if unknown and values.dtype.kind == "f" and values.ndim == 2:
         check_array(
             np.where(np.isnan(values), 0, values), ensure_2d=False, dtype=None, input_name=name
         )
     elif values.dtype.kind in "fc":
         check_array(values, ensure_2d=False, allow_nd=True, dtype=None, input_name=name)
-    return values
-
-
-def _plain_numbers(values: np.ndarray) -> np.ndarray:
-    """Convert an object array of numbers or booleans (mixed data frames) to floats."""
-    if all(isinstance(v, (numbers.Real, np.bool_)) for v in values.flat):
-        return values.astype(np.float64)
     return values
 
 

@@ -95,7 +95,7 @@ def best_setting(model: Any) -> Any:
     if _is_our_wrapper(model) and without_search(model)[1] is not None:
         return clone(model).set_params(estimator=best_setting(model.estimator_))
     if _is_calibrated_search(model):
-        return model.at_best_setting()
+        return model.at_setting(model.best_params_)
     return clone(getattr(model, "best_estimator_", model))
 
 

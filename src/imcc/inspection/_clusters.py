@@ -128,13 +128,10 @@ class LabelCorrelations:
 
 @dataclass(frozen=True, repr=False)
 class Inspection(Result):
-    """The virtual examples and settings of a fitted model.
+    """The virtual examples of a fitted model.
 
     Attributes
     ----------
-    facts : dict
-        Kernel, width, alpha, beta, gamma, and the numbers of rows, features, labels, clusters
-        and clusterings.
     label_names : tuple of str
         Names of the labels.
     clusters : tuple of Cluster
@@ -145,7 +142,6 @@ class Inspection(Result):
         Label correlations that the virtual examples represent.
     """
 
-    facts: dict[str, Any]
     label_names: tuple[str, ...]
     clusters: tuple[Cluster, ...]
     assignment: np.ndarray
@@ -234,8 +230,7 @@ def inspect_model(
     Inspection
         With ``clusters`` (``index``, ``size``, ``shares`` of the labels, ``soft_labels`` and the
         ``nearest`` rows of each), ``largest(count)``, ``correlations`` (``total``, ``carried``,
-        ``share``, ``by_chance`` and ``strongest(count)``), and ``facts`` such as the
-        kernel; ``to_frame()`` and ``to_dict()``.
+        ``share``, ``by_chance`` and ``strongest(count)``); ``to_frame()`` and ``to_dict()``.
 
     Raises
     ------
@@ -296,26 +291,12 @@ def inspect_model(
         )
         for j in range(len(owners))
     )
-    n_rows, n_clusterings = assignment.shape
-    kernel = clf.kernel if isinstance(clf.kernel, str) else getattr(clf.kernel, "__name__", "own")
     return Inspection(
-        facts={
-            "kernel": kernel,
-            "width": None if clf.width_ is None else float(clf.width_),
-            "alpha": float(clf.alpha),
-            "beta": float(clf.beta),
-            "gamma": float(clf.gamma),
-            "rows": n_rows,
-            "features": int(clf.n_features_in_),
-            "labels": len(names),
-            "clusters": len(clusters),
-            "clusterings": n_clusterings,
-        },
         label_names=names,
         clusters=clusters,
         assignment=assignment,
         correlations=label_correlations(
-            names, clf.soft_labels_, clf.cluster_sizes_.astype(float), n_clusterings, together
+            names, clf.soft_labels_, clf.cluster_sizes_.astype(float), assignment.shape[1], together
         ),
     )
 

@@ -10,7 +10,7 @@ import copy
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,34 +20,6 @@ from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.optional import require
 from imcc._utils.wrappers import first_step_with, layers
 from imcc.inspection._results import names_of_features
-
-
-class Mixer(Protocol):
-    """One row, background rows, and a way to mix them."""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the columns."""
-
-    def mixed(self, rows: np.ndarray, taken: np.ndarray) -> Any:
-        """Return background rows with some columns taken from the one row.
-
-        Parameters
-        ----------
-        rows : ndarray of shape (n,)
-            Indices of background rows.
-        taken : ndarray of bool of shape (n, n_columns)
-            Which columns are taken from the one row.
-        """
-
-    def differs(self) -> np.ndarray:
-        """Return where background rows differ from the one row, shape (n_rows, n_columns)."""
-
-    def texts(self, count: int) -> list[list[str]]:
-        """Return the first rows as text, the one row before the background rows.
-
-        Missing values are "missing".
-        """
 
 
 @dataclass(frozen=True)
@@ -69,7 +41,15 @@ class ArrayMixer:
     owners: np.ndarray
 
     def mixed(self, rows: np.ndarray, taken: np.ndarray) -> Any:
-        """Return background rows with some columns taken from the one row."""
+        """Return background rows with some columns taken from the one row.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n,)
+            Indices of background rows.
+        taken : ndarray of bool of shape (n, n_columns)
+            Which columns are taken from the one row.
+        """
         if not sp.issparse(self.background):
             return np.where(taken[:, self.owners], self.row, self.background[rows])
         others = self.background[rows]
@@ -85,7 +65,7 @@ class ArrayMixer:
         return type(self.background)(found)
 
     def differs(self) -> np.ndarray:
-        """Return where background rows have another value than the one row."""
+        """Return where background rows differ from the one row, shape (n_rows, n_columns)."""
         n_rows = self.background.shape[0]
         found = np.zeros((n_rows, len(self.columns)), dtype=bool)
         if sp.issparse(self.background):
@@ -100,7 +80,10 @@ class ArrayMixer:
         return found
 
     def texts(self, count: int) -> list[list[str]]:
-        """Return the first rows as text, the one row before the background rows."""
+        """Return the first rows as text, the one row before the background rows.
+
+        Missing values are "missing".
+        """
         parts = self.row, self.background[: count - 1]
         dense = (part.toarray() if sp.issparse(part) else part for part in parts)
         return [[_as_text(value) for value in row] for part in dense for row in part.tolist()]
@@ -160,6 +143,10 @@ class FrameMixer:
         """Return the first rows as text, the one row before the background rows."""
         columns = [map(_as_text, self.cells(name)[:count]) for name in self.columns]
         return [list(row) for row in zip(*columns, strict=True)]
+
+
+#: One row, background rows, and a way to mix them.
+Mixer: TypeAlias = ArrayMixer | FrameMixer
 
 
 def make_mixer(
