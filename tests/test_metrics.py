@@ -48,7 +48,7 @@ def truths_and_scores(draw):
 
 
 @given(truths_and_scores())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
 def test_equals_the_naive_version(case):
     truth, scores = case
@@ -62,7 +62,7 @@ def test_equals_the_naive_version(case):
 
 
 @given(truths_and_scores())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_both_ways_of_counting_agree(case):
     truth, scores = case
     metrics, layout = m.LabelMetrics(truth), np.ascontiguousarray(scores.T)[:, np.newaxis]

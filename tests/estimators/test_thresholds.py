@@ -13,7 +13,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.model_selection import (
     GridSearchCV,
-    GroupKFold,
     KFold,
     cross_val_predict,
     cross_val_score,
@@ -25,8 +24,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from imcc import IMCCClassifier, IMCCClassifierCV, KernelEnsembleClassifier
-from imcc._math.thresholds import CRITERIA, cuts
-from imcc.baselines import LLSF, KernelRidgeBaseline
+from imcc._math.thresholds import CRITERIA
+from imcc.baselines import LLSF
 from imcc.estimators import (
     MultilabelCalibrator,
     TunedThresholds,
@@ -141,13 +140,6 @@ def test_tuned_thresholds_leave_unknown_labels_out():
     # A classifier that takes no unknown labels says so itself.
     with pytest.raises(ValueError, match="LLSF does not support unknown labels"):
         TunedThresholds(LLSF(), cv=3).fit(X, Y)
-
-
-def test_neighbouring_numbers_are_told_apart():
-    low, high = 0.5, np.nextafter(0.5, 1)
-    found = cuts(np.array([False, True]), np.array([low, high]))
-    np.testing.assert_array_equal(found.tp, [0, 1, 1])
-    assert low < found.thresholds[1] <= high
 
 
 def test_of_equally_good_cuts_the_one_nearest_to_the_default():
@@ -269,21 +261,6 @@ def test_every_option_counts(rare):
     ]
     for other in others:
         assert not np.array_equal(other.fit(X, Y).thresholds_, plain)
-    np.testing.assert_array_equal(TunedThresholds(base, n_jobs=2).fit(X, Y).thresholds_, plain)
-
-
-def test_groups_are_passed_on(rare):
-    X, Y, *_ = rare
-    base = IMCCClassifier(n_clusters=4, random_state=0)
-    groups = np.arange(160) % 7
-    folds = GroupKFold(3)
-    scores = cross_fit_scores(base, X, Y, cv=folds, groups=groups)
-    one = list(folds.split(X, groups=groups))
-    np.testing.assert_array_equal(scores, cross_fit_scores(base, X, Y, cv=one))
-    tuned = TunedThresholds(base, cv=folds).fit(X, Y, groups=groups)
-    np.testing.assert_array_equal(tuned.thresholds_, choose_thresholds(Y, scores).thresholds)
-    with pytest.raises(ValueError, match="groups"):
-        cross_fit_scores(base, X, Y, cv=folds)
 
 
 class CountingCV(IMCCClassifierCV):
@@ -313,13 +290,6 @@ def test_a_search_runs_once(rare, in_pipeline):
     np.testing.assert_array_equal(once.thresholds_, chosen.thresholds)
 
 
-def test_grid_search_and_baselines_inside(rare):
-    X, Y, X_new, _ = rare
-    grid = GridSearchCV(IMCCClassifier(n_clusters=4, random_state=0), {"beta": [0.1, 1.0]}, cv=3)
-    for model in (grid, KernelRidgeBaseline(cv=3)):
-        assert TunedThresholds(model, cv=3).fit(X, Y).predict(X_new).shape == (80, 4)
-
-
 @pytest.mark.parametrize(
     "model",
     [
@@ -343,21 +313,6 @@ def test_classifiers_with_probabilities(rare, model):
     never[:, 1] = 0
     if not isinstance(model, MultiOutputClassifier):  # which refuses a constant label itself
         assert TunedThresholds(model).fit(X, never).thresholds_[1] == 0.5
-
-
-def test_no_scores_no_thresholds(rare):
-    class Silent(ExtraTreesClassifier):
-        predict_proba = None
-
-        def __getattribute__(self, name):
-            if name == "predict_proba":
-                raise AttributeError(name)
-            return super().__getattribute__(name)
-
-    X, Y, *_ = rare
-    with pytest.raises(TypeError, match="neither decision_function nor predict_proba"):
-        TunedThresholds(Silent(3)).fit(X, Y)
-    assert not hasattr(TunedThresholds(IMCCClassifier()), "predict_proba")
 
 
 def test_a_vector_of_two_classes(rare):
@@ -438,18 +393,6 @@ def test_check_estimator():
     failed = {r["check_name"] for r in results if r["status"] == "failed"}
     assert failed <= set(EXPECTED)
     assert len(results) > 50
-
-
-def test_a_fit_that_fails_leaves_the_thresholds_as_they_were(small_problem):
-    X, Y, X_new, _ = small_problem
-    model = TunedThresholds(IMCCClassifier(n_clusters=4, random_state=0), cv=3).fit(X, Y)
-    before, predicted = dict(vars(model)), model.predict(X_new)
-    model.cv = [(np.arange(45), np.arange(45, 90))]  # not every row is held out
-    before["cv"] = model.cv
-    with pytest.raises(ValueError, match="exactly once"):
-        model.fit(X[:, :3], Y)
-    assert vars(model) == before
-    np.testing.assert_array_equal(model.predict(X_new), predicted)
 
 
 @pytest.mark.parametrize("criterion", sorted(CRITERIA))

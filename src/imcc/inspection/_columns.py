@@ -137,9 +137,10 @@ class ColumnAttribution(Result):
             return self.label_names.index(str(label))
         if isinstance(label, str) or not 0 <= label < len(self.label_names):
             listed = ", ".join(map(repr, self.label_names[:5]))
+            listed += ", ..." if len(self.label_names) > 5 else ""
             raise InvalidArgumentError(
                 "label",
-                f"must be the name of a label ({listed}, ...) or its index, got {label!r}",
+                f"must be the name of a label ({listed}) or its index, got {label!r}",
             )
         return int(label)
 
