@@ -8,7 +8,6 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy.special import expit
 from sklearn.base import MetaEstimatorMixin, clone
-from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
@@ -275,14 +274,6 @@ def _part(values: Any, rows: np.ndarray | None) -> Any:
     return values if values is None or rows is None else _safe_indexing(values, rows)
 
 
-def _searches(estimator: Any) -> bool:
-    """Whether an unfitted classifier, or one inside of it, is a search."""
-    while estimator is not None and not hasattr(estimator, "refit"):
-        is_pipeline = isinstance(estimator, Pipeline)
-        estimator = estimator[-1] if is_pipeline else getattr(estimator, "estimator", None)
-    return estimator is not None
-
-
 class CrossFitMixin(MetaEstimatorMixin):
     """Mixin for classifiers around another classifier that are fitted to its held-out scores.
 
@@ -339,9 +330,8 @@ class CrossFitMixin(MetaEstimatorMixin):
             scores = self.estimator_.fit_held_out(X, y, **given)
             scores = expit(scores) if method == "predict_proba" else scores
         else:
-            # A fold takes about as long as the first fit, but the best setting of a search does
-            # not.
-            shares = (8.0, 1.0) if _searches(self.estimator) else (1.0, 4.0)
+            # A fold takes about as long as the first fit, but not if that is a search.
+            shares = (8.0, 1.0) if hasattr(self.estimator, "refit") else (1.0, 4.0)
             with part(0, shares):
                 self.estimator_ = fit_with(clone(self.estimator), X, y, **given)
             best = best_setting(self.estimator_)

@@ -415,12 +415,10 @@ def _edges(
     if not found:
         return None
     message = Message(
-        "the best setting is at the edge of the grid, and values beyond it may be better: "
+        "the best setting is at the edge of the grid, and values beyond it may be better"
     )
     for i, (name, (value, side)) in enumerate(found.items()):
-        listed = named(name if name == "n_clusters" else f"{name}s")
-        between = "; " if i else ""
-        beyond = "smaller" if side == "smallest" else "larger"
-        message += f"{between}{name}={value:g} is the {side} of " + listed
-        message += f", try {beyond} values"
+        message += f"{'; ' if i else ': '}{name}={value:g} is the {side} of "
+        message += named(name if name == "n_clusters" else f"{name}s")
+        message += f", try {'smaller' if side == 'smallest' else 'larger'} values"
     return message
