@@ -22,7 +22,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import _safe_indexing, check_array, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _check_feature_names, _check_n_features, validate_data
 
 from imcc._array.array import (
     is_numpy,
@@ -141,7 +141,7 @@ def check_magnitude(X: Features, names: Any = None, where: str = "X") -> None:
 
 
 def check_finite_result(
-    values: Any, what: str, *, X: Features | None = None, names: Any = None, remedy: str = ""
+    values: Any, what: str, *, X: Features | None = None, names: Any = None
 ) -> Any:
     """Return computed numbers if all are finite, or raise a ValueError that names them.
 
@@ -150,26 +150,21 @@ def check_finite_result(
 
     Parameters
     ----------
-    values : array of any library, CSR matrix or number
+    values : array of any library, or CSR matrix
     what : str
         Name of the values, with the setting, such as "the scores with alpha=0.1".
     X : array or CSR matrix of shape (n_samples, n_features), default=None
         The rows; the message names the column with the largest value.
     names : sequence of str, default=None
         Names of the columns of X.
-    remedy : str, default=""
-        What to do, if this is known.
     """
     stored = values.data if sp.issparse(values) else values
-    if is_numpy(stored):
-        finite = bool(np.isfinite(stored).all())
-    else:
-        xp = namespace(stored)
-        finite = bool(xp.all(xp.isfinite(stored)))
-    if finite:
+    xp = namespace(stored)
+    if bool(xp.all(xp.isfinite(stored))):
         return values
-    advice = remedy or _LESS_EXTREME
-    raise ValueError(f"{what} are not finite (NaN or infinite){_largest_of(X, names)}: {advice}")
+    raise ValueError(
+        f"{what} are not finite (NaN or infinite){_largest_of(X, names)}: {_LESS_EXTREME}"
+    )
 
 
 class ExplainedLinAlgError(np.linalg.LinAlgError):
@@ -234,14 +229,8 @@ def _check_device_features(estimator: BaseEstimator, X: Any, reset: bool) -> Any
     xp = namespace(X)
     if not bool(xp.all(xp.isfinite(X))):
         raise ValueError(f"Input X contains NaN or infinity: {name} does not accept missing values")
-    if reset:
-        estimator.n_features_in_ = int(X.shape[1])
-        estimator.__dict__.pop("feature_names_in_", None)
-    elif X.shape[1] != estimator.n_features_in_:
-        raise ValueError(
-            f"X has {X.shape[1]} features, but {name} is expecting {estimator.n_features_in_} "
-            "features as input"
-        )
+    _check_feature_names(estimator, X, reset=reset)
+    _check_n_features(estimator, X, reset=reset)
     return X
 
 
