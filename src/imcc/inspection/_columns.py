@@ -140,7 +140,7 @@ class ColumnAttribution(Result):
             listed += ", ..." if len(self.label_names) > 5 else ""
             raise InvalidArgumentError(
                 "label",
-                f"must be the name of a label ({listed}) or its index, got {label!r}",
+                f"must be one of the model's labels ({listed}) or its index, got {label!r}",
             )
         return int(label)
 
