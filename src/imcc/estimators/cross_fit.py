@@ -370,10 +370,11 @@ def training_rows(
     n_rows = _num_samples(X)
     target = encode_target(y, n_rows, name, unknown=True)
     if target.kind == "multiclass" and not multiclass:
-        raise ValueError(
-            "Only binary classification is supported. The type of the target is multiclass: with "
-            "more than two classes, the class with the highest score is predicted without "
-            "thresholds; pass an indicator matrix or a vector of two classes"
+        raise InvalidArgumentError(
+            "y",
+            "has more than two classes. Only binary classification is supported. The type of the "
+            "target is multiclass, where the class with the highest score is predicted without "
+            "thresholds; pass an indicator matrix or a vector of two classes",
         )
     weights, kept = check_sample_weight(sample_weight, n_rows), None
     X, y = indexable(X, y)

@@ -361,8 +361,8 @@ def _curve(rows: _EvaluatedRows, j: int) -> dict[str, Any]:
 
     For probabilities, also the calibration curve.
     """
-    known, own = rows.known[:, j], float(rows.thresholds[j])
-    on, values = rows.on[known, j], rows.values[known, j]
+    known, own = rows.signs[:, j] != 0, float(rows.thresholds[j])
+    on, values = rows.signs[known, j] > 0, rows.values[known, j]
     grid = _GRID
     if not rows.are_probabilities and len(values):
         grid = np.unique(np.quantile(values, np.linspace(0, 1, 101)))
