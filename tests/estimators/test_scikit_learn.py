@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from imcc import IMCCClassifier, IMCCClassifierCV
 from imcc.metrics import METRICS, get_scorer
 
-SMALL = {"alphas": [0.1, 10.0], "betas": [0.1, 1.0], "gammas": [0.1], "n_clusters": [2, 4], "cv": 3}
+SMALL = {"alphas": [0.1, 10.0], "betas": [0.1, 1.0], "gammas": [0.1], "n_clusters": [3], "cv": 2}
 SMALL["grid"] = "paper"  # one width
 
 # Checks that do not apply, and why.  Nothing fails.

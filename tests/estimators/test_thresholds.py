@@ -431,7 +431,7 @@ def test_held_out_scores_of_the_classifier_itself():
     """Thresholds without further fits: from the scores that the ensemble held out anyway."""
     X, Y = make_multilabel_classification(150, 8, n_classes=4, n_labels=1, random_state=0)
     Y[:, 3] = 0  # never on
-    ensemble = KernelEnsembleClassifier(random_state=0)
+    ensemble = KernelEnsembleClassifier(views=("raw",), random_state=0)
     plain = ensemble.fit(X, Y)
     held_out = clone(ensemble).fit_held_out(X, Y)
     tuned = TunedThresholds(ensemble, cv="held_out").fit(X, Y)

@@ -60,14 +60,12 @@ class ThresholdsMixin(ScoringClassifierMixin):
         return self._in_frame(found, X) if as_frame else found
 
     def _label_chances(self, X: Any) -> np.ndarray:
-        chances = self._values(X, "predict_proba")
+        n_labels = len(self.thresholds_)
+        chances = label_scores(self.estimator_, X, n_labels, method="predict_proba")
         return chances[:, 0] if self.target_kind_ == "binary" else chances
 
     def _scores(self, X: Any) -> np.ndarray:
-        return self._values(X, None)
-
-    def _values(self, X: Any, method: str | None) -> np.ndarray:
-        return label_scores(self.estimator_, X, len(self.thresholds_), method=method)
+        return label_scores(self.estimator_, X, len(self.thresholds_))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
