@@ -48,7 +48,7 @@ def truths_and_scores(draw):
 
 
 @given(truths_and_scores())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
 def test_equals_the_naive_version(case):
     truth, scores = case
@@ -62,7 +62,7 @@ def test_equals_the_naive_version(case):
 
 
 @given(truths_and_scores())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_both_ways_of_counting_agree(case):
     truth, scores = case
     metrics, layout = m.LabelMetrics(truth), np.ascontiguousarray(scores.T)[:, np.newaxis]
@@ -70,25 +70,6 @@ def test_both_ways_of_counting_agree(case):
     by_sorting = metrics._counts_by_sorting(layout)
     np.testing.assert_array_equal(by_comparing[0], by_sorting[0])
     np.testing.assert_array_equal(by_comparing[1], by_sorting[1])
-
-
-def test_counting_changes_to_sorting_for_crowded_rows():
-    used = []
-
-    class Watched(m.LabelMetrics):
-        def _counts_by_comparing(self, scores):
-            used.append("comparing")
-            return super()._counts_by_comparing(scores)
-
-        def _counts_by_sorting(self, scores):
-            used.append("sorting")
-            return super()._counts_by_sorting(scores)
-
-    rng = np.random.default_rng(0)
-    for density in (0.02, 0.5):
-        scores = rng.normal(size=(300, 1, 20))
-        Watched(rng.random((20, 300)) < density).means(scores, ["ranking_loss"])
-    assert used == ["comparing", "sorting"]
 
 
 def test_more_than_255_labels_and_many_blocks(config):

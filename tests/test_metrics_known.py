@@ -33,7 +33,7 @@ def judged(draw):
 
 
 @given(problem=judged())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
 def test_unknown_labels_are_left_out(problem):
     truth, scores, weights = problem

@@ -11,13 +11,6 @@ X = np.random.default_rng(0).normal(size=(30, 4))
 Y = (X[:, :3] > 0).astype(int)
 
 
-class OfDask:
-    """Stands in for a Dask array: its rows are not looked at."""
-
-    __module__ = "dask.array.core"
-    shape, ndim, dtype = X.shape, 2, X.dtype
-
-
 def changed(array, at, value):
     array = array.astype(float)
     array[at] = value
@@ -25,10 +18,9 @@ def changed(array, at, value):
 
 
 BAD_DATA = [
-    (changed(X, (3, 1), np.nan), Y, "X contains NaN"),
+    (changed(X, (3, 1), np.nan), Y, r"^X contains NaN.*TableClassifier"),
     (changed(X, (3, 1), np.inf), Y, "X contains infinity"),
     (X, Y[:-1], "X has 30, y has 29"),
-    (OfDask(), Y, "Dask"),
     (
         X,
         changed(Y, (0, 0), 2),
@@ -91,14 +83,6 @@ def test_bad_parameters(parameters, message):
         IMCCClassifier(**parameters).fit(X, Y)
 
 
-def test_a_failed_fit_loses_nothing():
-    clf = IMCCClassifier(n_clusters=3, random_state=0).fit(X, Y)
-    before = clf.decision_function(X)
-    with pytest.raises(ValueError, match="y has 29"):
-        clf.fit(X, Y[:-1])
-    np.testing.assert_array_equal(clf.decision_function(X), before)
-
-
 @pytest.mark.parametrize("make", [IMCCClassifier, IMCCClassifierCV])
 def test_predict_before_fit(make):
     with pytest.raises(NotFittedError):
@@ -124,16 +108,6 @@ def test_one_of_everything_works():
     np.testing.assert_allclose(
         nothing_to_see.decision_function([[0.0, 0.0]])[0], 2 * Y[:5].mean(axis=0) - 1
     )
-
-
-def test_sums_of_duplicate_sparse_labels_do_not_overflow():
-    """256 times 1 is 0 in a byte."""
-    ends = np.concatenate([[0], np.full(30, 257)])
-    ends[1:] += np.arange(30)
-    twice = sp.csr_matrix((np.ones(ends[-1], dtype=int), np.zeros(ends[-1], dtype=int), ends))
-    twice.resize(30, 2)
-    with pytest.raises(ValueError, match="257"):
-        IMCCClassifier().fit(X, twice)
 
 
 def test_sparse_labels_with_minus_one_must_be_complete():

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from scipy.special import expit, logit
 from sklearn.base import clone
 from sklearn.datasets import make_classification, make_multilabel_classification
@@ -136,22 +135,6 @@ def test_any_classifier(estimator):
     assert loss(Y_new, chances) < loss(Y_new, base)
 
 
-def test_sparse_rows_and_names_of_frames():
-    pandas = pytest.importorskip("pandas")
-    X, Y, X_new, _ = problem()
-    ridge = IMCCClassifier(n_clusters=4, alpha=0, gamma=0)  # k-means on sparse rows may differ
-    dense = MultilabelCalibrator(ridge).fit(X, Y).predict_proba(X_new)
-    sparse = MultilabelCalibrator(ridge).fit(sp.csr_array(X), Y).predict_proba(sp.csr_array(X_new))
-    np.testing.assert_allclose(sparse, dense, rtol=1e-6)
-    names = [f"f{i}" for i in range(X.shape[1])]
-    labels = list("vwxyz")
-    model = MultilabelCalibrator(IMCC).fit(
-        pandas.DataFrame(X, columns=names), pandas.DataFrame(Y, columns=labels)
-    )
-    assert model.feature_names_in_.tolist() == names
-    assert model.label_names_.tolist() == labels
-
-
 def test_prefit_leaves_the_model_as_it_is():
     X, Y, X_new, Y_new = problem()
     fitted = clone(IMCC).fit(X, Y)
@@ -198,14 +181,6 @@ def test_weights_reach_the_classifier_or_are_refused():
     assert (
         weighted.predict_proba(X_new) != MultilabelCalibrator(forest).fit(X, Y).predict_proba(X_new)
     ).any()
-
-
-def test_thresholds_work_on_probabilities():
-    X, Y, X_new, _ = problem()
-    tuned = TunedThresholds(MultilabelCalibrator(IMCC)).fit(X, Y)
-    chances = tuned.predict_proba(X_new)
-    np.testing.assert_array_equal(tuned.predict(X_new), chances >= tuned.thresholds_)
-    np.testing.assert_allclose(chances, expit(tuned.decision_function(X_new)))
 
 
 def test_bad_arguments():
@@ -304,13 +279,3 @@ def test_thresholds_of_vectors_of_classes():
     trees = TunedThresholds(RandomForestClassifier(9, random_state=0), cv=3).fit(X, words)
     found = trees.predict(X, thresholds=0.4)
     np.testing.assert_array_equal(found == "yes", trees.predict_proba(X)[:, 1] >= 0.4)
-
-
-def test_a_search_inside_runs_once_for_thresholds_of_a_calibrated_model():
-    X, Y, *_ = problem(80)
-    search = IMCCClassifierCV([1.0], [0.1, 1.0], [0.1], [4], cv=3, random_state=0)
-    folds = KFold(3, shuffle=True, random_state=0)
-    tuned = TunedThresholds(MultilabelCalibrator(search, cv=folds), cv=folds).fit(X, Y)
-    best = tuned.estimator_.estimator_.best_estimator_
-    plain = TunedThresholds(MultilabelCalibrator(clone(best), cv=folds), cv=folds).fit(X, Y)
-    np.testing.assert_array_equal(tuned.thresholds_, plain.thresholds_)

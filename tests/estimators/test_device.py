@@ -4,7 +4,6 @@ torch on the CPU and array_api_strict, which allows nothing but the standard, st
 """
 
 import pickle
-from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -17,8 +16,6 @@ from imcc import IMCCClassifier, IMCCClassifierCV
 from imcc._array import array as _array
 from imcc._array import device as _device
 from imcc._array import linalg as _linalg
-from imcc._math.clustering import membership_matrix
-from imcc._math.statistics import Statistics
 from imcc._utils.config import config_context
 from imcc.metrics import METRICS, evaluate
 from tests.backends import BACKENDS, KernelThatFills, array, backend, host, torch_calls
@@ -67,14 +64,6 @@ def test_fits_are_the_same(small_problem, library, kernel, solver):
     for name in ("cluster_centers_", "soft_labels_", "intercept_", "cluster_sizes_", "assignment_"):
         same(host(library, getattr(found, name)), getattr(expected, name), 1e-7)
     assert found.width_ == pytest.approx(expected.width_)
-
-
-def test_more_features_than_rows(library):
-    rng = np.random.default_rng(0)
-    X, Y = rng.normal(size=(30, 80)), rng.random((30, 3)) < 0.4
-    clf = IMCCClassifier(kernel="linear", clusterer=FixedClusters(np.arange(30) % 4))
-    expected = clf.fit(X, Y).coef_
-    same(host(library, clf.fit(array(library, X), Y).coef_), expected)
 
 
 def test_several_clusterings_and_float32(small_problem, library):
@@ -133,34 +122,6 @@ def test_one_dimensional_targets(small_problem, library):
         assert clf.score(array(library, X), y) == clf.score(X, y)
 
 
-def test_searches_with_one_class_a_row(small_problem, library):
-    X, Y, *_ = small_problem
-    for y in (Y[:, 0], Y[:, 0] + 2 * Y[:, 1]):
-        grid = {**GRID, "alphas": 1.0, "gammas": 0.1}
-        expected, found = (IMCCClassifierCV(**grid).fit(x, y) for x in (X, array(library, X)))
-        for name in METRICS:
-            key = f"mean_test_{name}"
-            np.testing.assert_allclose(
-                found.cv_results_[key], expected.cv_results_[key], atol=1e-12
-            )
-
-
-def test_auto_changes_to_spectral_where_digits_would_be_lost(library):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(30, 3))
-    X[5] = X[4] + 1e-5
-    Y, labels = rng.random((30, 2)) < 0.5, np.arange(30) // 2
-    heavy = {"alpha": 1e3, "beta": 1e-3, "gamma": 1e3, "clusterer": FixedClusters(labels)}
-    rows = array(library, X)
-    auto, spectral = (
-        host(library, IMCCClassifier(**heavy, solver=s).fit(rows, Y).decision_function(rows))
-        for s in ("auto", "spectral")
-    )
-    np.testing.assert_array_equal(auto, spectral)
-    with pytest.raises(np.linalg.LinAlgError, match="use solver='auto' or 'spectral'"):
-        IMCCClassifier(**heavy, solver="cholesky").fit(rows, Y)
-
-
 @pytest.mark.parametrize("block", [2, 3, 100])
 def test_cholesky_in_blocks(library, config, block):
     config(device_columns=block)
@@ -190,13 +151,6 @@ def test_memory_for_a_few_entries_gives_the_same(small_problem, library):
         for name in METRICS:
             key = f"mean_test_{name}"
             np.testing.assert_allclose(found.cv_results_[key], expected.cv_results_[key], atol=1e-9)
-
-
-def test_a_block_takes_a_share_of_the_memory(small_problem, library):
-    rows = array(library, small_problem[0])
-    with config_context(device_memory=2**20):
-        assert _device.block_entries(rows) == 2**20 // 64
-    assert _device.block_entries(small_problem[0]) is None
 
 
 def test_a_kernel_matrix_that_does_not_fit_is_reported(small_problem, config):
@@ -260,22 +214,6 @@ def test_sparse_rows_become_dense_on_a_device():
     same(found.decision_function(sp.csr_matrix(X)), expected)
 
 
-def test_statistics_of_blocks_moved_one_after_the_other(small_problem, library):
-    """What a stream of blocks needs: sums on the device, which add up."""
-    X, Y, *_ = small_problem
-    signs, groups = np.where(Y, 1.0, -1.0), (np.arange(90) % 4)[:, np.newaxis]
-    expected = Statistics.of_rows(X, signs, membership_matrix(groups, 4))
-    total = None
-    for rows in (slice(0, 40), slice(40, 41), slice(41, 90)):
-        block = array(library, X[rows])
-        members = membership_matrix(groups[rows], 4, block)
-        part = Statistics.of_rows(block, array(library, signs[rows]), members)
-        total = part if total is None else total + part
-    for name in ("gram", "cross", "cluster_sums", "cluster_labels", "sizes"):
-        same(host(library, getattr(total, name)), getattr(expected, name), 1e-13)
-    assert total.n_rows == 90
-
-
 def test_rows_of_another_library_than_the_fit(small_problem):
     X, Y, X_new, _ = small_problem
     clf = IMCCClassifier(4, clusterer=KMeans(n_init=1), random_state=0).fit(X, Y)
@@ -315,41 +253,6 @@ def missing(*names):
         return original(name)
 
     return import_module
-
-
-class FakeCuPy:
-    """As much of CuPy as is asked before there is an array, on a machine with one GPU."""
-
-    class cuda:  # noqa: N801
-        class runtime:  # noqa: N801
-            class CUDARuntimeError(RuntimeError):
-                pass
-
-        @staticmethod
-        def Device(number):  # noqa: N802
-            if number > 0:
-                raise FakeCuPy.cuda.runtime.CUDARuntimeError("invalid device ordinal")
-            return nullcontext()
-
-    @staticmethod
-    def empty(size):
-        return f"an array of CuPy with {size} entries"
-
-
-def test_cupy_is_used_where_torch_is_missing(monkeypatch):
-    without_torch = missing("torch")
-    monkeypatch.setattr(
-        _array.importlib,
-        "import_module",
-        lambda name: FakeCuPy if name == "cupy" else without_torch(name),
-    )
-    assert _device._empty_on("cuda") == "an array of CuPy with 0 entries"
-    assert _device._empty_on("cuda:0") == "an array of CuPy with 0 entries"
-    with pytest.raises(RuntimeError, match="device='cuda:3': CuPy finds no such GPU"):
-        _device._empty_on("cuda:3")
-    for device in ("cpu", "cuda:x"):
-        with pytest.raises(ValueError, match="device must be 'cuda' or 'cuda:N' with CuPy"):
-            _device._empty_on(device)
 
 
 def test_what_is_not_installed_is_reported(small_problem, monkeypatch):
@@ -393,9 +296,3 @@ def test_rows_of_another_width_and_whole_numbers(small_problem, library):
         host(library, clf.decision_function(array(library, whole))),
         host(library, clf.decision_function(array(library, whole.astype(float)))),
     )
-
-
-def test_chi2_refuses_negative_features_on_a_device(small_problem):
-    X, Y, *_ = small_problem
-    with pytest.raises(ValueError, match="X contains negative values"):
-        IMCCClassifier(4, kernel="chi2").fit(array("torch", X), Y)

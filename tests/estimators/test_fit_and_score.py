@@ -174,10 +174,3 @@ def test_data_frames_need_pandas(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="as_frame=True needs the package 'pandas'"):
         model.predict(X, as_frame=True)
-
-
-def test_missing_values_name_the_classifier_that_takes_them():
-    X = np.eye(12)
-    X[3, 2] = np.nan
-    with pytest.raises(ValueError, match=r"^X contains NaN.*TableClassifier"):
-        IMCCClassifier(n_clusters=2).fit(X, np.eye(12, 2, dtype=int))

@@ -40,7 +40,7 @@ def check(model, Y, unused=()):
 @pytest.mark.parametrize("wrap", [lambda m: m, TunedThresholds, MultilabelCalibrator])
 def test_rows_of_weight_zero_stay_in_their_places(data, wrap, tmp_path):
     X, Y = data
-    options = {"cv": "held_out"} if wrap is TunedThresholds else {}
+    options = {TunedThresholds: {"cv": "held_out"}, MultilabelCalibrator: {"cv": 2}}.get(wrap, {})
     model = wrap(ENSEMBLE, **options)
     weights = np.ones(len(X))
     weights[[0, 7]] = 0

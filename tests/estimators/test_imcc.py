@@ -68,13 +68,6 @@ def test_linear_model_never_builds_n_by_n():
     assert clf.coef_.shape == (2, 5)
 
 
-def test_linear_model_sums_over_blocks_of_rows(small_problem, config):
-    whole = fitted(small_problem, kernel="linear")
-    config(sum_entries=60)
-    blocks = fitted(small_problem, kernel="linear")
-    np.testing.assert_allclose(blocks.coef_, whole.coef_, atol=1e-10)
-
-
 def test_linear_model_far_from_the_origin_keeps_its_digits():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))
@@ -231,20 +224,6 @@ def test_feature_names_are_kept_and_checked(small_problem, frame):
         clf.predict(frame(X_new, list("uvwxz")))
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear", "poly"])
-def test_sparse_rows_make_no_difference(kernel):
-    rng = np.random.default_rng(0)
-    X = rng.random((60, 12)) * (rng.random((60, 12)) < 0.3)
-    Y, labels = rng.random((60, 3)) < 0.4, rng.integers(7, size=60)
-    dense = IMCCClassifier(kernel=kernel, clusterer=FixedClusters(labels)).fit(X, Y)
-    for form in (sp.csr_matrix, sp.csr_array, sp.csc_matrix, sp.coo_array):
-        clf = clone(dense).fit(form(X), Y)
-        np.testing.assert_allclose(clf.decision_function(X), dense.decision_function(X), atol=1e-9)
-        np.testing.assert_allclose(
-            clf.decision_function(form(X)), dense.decision_function(X), atol=1e-9
-        )
-
-
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear"])
 @pytest.mark.parametrize("offset", [0.0, 100.0])
 def test_float32_rows_stay_float32_and_are_good(kernel, offset):
@@ -262,13 +241,6 @@ def test_float32_rows_stay_float32_and_are_good(kernel, offset):
     if kernel != "linear":
         assert single._model.rows.dtype == np.float32
         assert single.dual_coef_.dtype == np.float64
-
-
-def test_prediction_in_blocks_makes_no_difference(small_problem, config):
-    clf = fitted(small_problem)
-    whole = clf.decision_function(small_problem[2])
-    config(score_entries=100)
-    np.testing.assert_allclose(clf.decision_function(small_problem[2]), whole, atol=1e-12)
 
 
 def test_several_clusterings(small_problem):

@@ -9,7 +9,6 @@ import scipy.sparse as sp
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from imcc import IMCCClassifier, IMCCClassifierCV, KernelEnsembleClassifier
-from imcc._array.device import host_bytes
 from imcc._utils.config import config_context
 from imcc._utils.validation import encode_target
 from imcc.baselines import KernelRidgeBaseline
@@ -58,12 +57,6 @@ def test_sparse_labels_become_small_dense_ones_that_must_fit(dtype):
     Y.data = Y.data + 1 if dtype is not bool else np.full(Y.nnz, 257)
     with pytest.raises(ValueError, match="y must contain"):
         encode_target(Y, 60)
-
-
-def test_memory_of_this_machine_is_known():
-    assert 2**28 < host_bytes() < 2**60
-    with config_context(host_memory=5.0):
-        assert host_bytes() == 5.0
 
 
 SETS = [{"red", "round"}, {"blue"}, set(), {"blue", "round"}, {"red"}] * 8

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from sklearn.model_selection import GridSearchCV, KFold
 
-import imcc
 from imcc import IMCCClassifier
 from imcc.baselines import LLSF, LLSFCV
 from imcc.metrics import get_scorer
@@ -90,14 +89,6 @@ def test_many_patterns_are_a_warning():
     with pytest.warns(UserWarning, match="known in 21 different sets of rows"):
         IMCCClassifier(3, random_state=0).fit(X, Y)
     IMCCClassifier(3, random_state=0).fit(X, Y[:, :20])
-
-
-def test_models_are_saved_and_loaded(partly_known, tmp_path):
-    X, Y, X_new = partly_known
-    clf = IMCCClassifier(5, random_state=0).fit(X, Y)
-    imcc.save_model(clf, tmp_path / "model.imcc")
-    again = imcc.load_model(tmp_path / "model.imcc")
-    np.testing.assert_array_equal(again.decision_function(X_new), clf.decision_function(X_new))
 
 
 def test_what_cannot_be_done_is_said(partly_known):

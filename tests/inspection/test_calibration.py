@@ -81,16 +81,6 @@ def check_interval(estimate, drawn, name):
     assert estimate.low <= estimate.value <= estimate.high
 
 
-def test_blocks_of_resamples_make_no_difference(judged, config):
-    Y, right, _ = judged
-    whole = diagnose_probabilities(Y, right)
-    config(sum_entries=500)
-    again = diagnose_probabilities(Y, right)
-    for name in MEASURES:
-        one, other = getattr(whole, name), getattr(again, name)
-        assert (one.low, one.high) == pytest.approx((other.low, other.high))
-
-
 def test_the_error_by_chance_is_that_of_right_probabilities():
     rng = np.random.default_rng(0)
     P = rng.uniform(size=(200, 1)) ** 3

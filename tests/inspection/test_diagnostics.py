@@ -115,16 +115,3 @@ def test_intervals_are_of_resampled_rows():
     assert "intervals" not in frame.columns
     assert plain.intervals == {}
     assert found.to_dict()["labels"][3]["intervals"]["auc"] == [None, None]
-
-
-def test_intervals_do_not_depend_on_the_blocks(config):
-    rng = np.random.default_rng(0)
-    Y, scores = rng.random((30, 2)) < 0.4, rng.normal(size=(30, 2))
-    found = diagnose(Y, scores, n_resamples=20)
-    config(kernel_entries=60)
-    again = diagnose(Y, scores, n_resamples=20)
-    assert again.labels == found.labels
-    with pytest.raises(ValueError, match="n_resamples"):
-        diagnose(Y, scores, n_resamples=-1)
-    with pytest.raises(ValueError, match="confidence"):
-        diagnose(Y, scores, confidence=1.0)

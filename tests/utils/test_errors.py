@@ -1,11 +1,8 @@
 import pickle
-import re
 import warnings
-from pathlib import Path
 
 import pytest
 
-import imcc
 from imcc._utils.errors import (
     ImccError,
     InvalidArgumentError,
@@ -62,15 +59,3 @@ def test_they_travel_between_processes():
     assert message_of(error).render(as_option) == "--alpha must be > 0--b"
     message = pickle.loads(pickle.dumps(Message("a ", given("b", 1))))
     assert message.render(as_option) == "a --b"
-
-
-def test_no_message_puts_an_article_before_the_name_of_a_class():
-    """It would be "a IMCCClassifier" for some classes and "an RidgeClassifier" for others."""
-    inserted = re.compile(r"\ban? (\"\s*f\")?\{(type\(|.*__name__)")
-    root = Path(imcc.__file__).parent
-    found = [
-        f"{file.relative_to(root)}: {match.group()}"
-        for file in sorted(root.rglob("*.py"))
-        for match in inserted.finditer(file.read_text("utf-8"))
-    ]
-    assert not found

@@ -22,7 +22,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import _safe_indexing, check_array, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _check_feature_names, _check_n_features, validate_data
 
 from imcc._array.array import (
     is_numpy,
@@ -74,12 +74,6 @@ def check_features(estimator: BaseEstimator, X: Features, *, reset: bool) -> Fea
     converted to NumPy.  Duplicate entries of a sparse matrix are summed in a copy.  Values whose
     squares overflow raise an error that names the column.
     """
-    if type(X).__module__.partition(".")[0] == "dask":
-        raise InvalidArgumentError(
-            "X",
-            "is a Dask collection, which would be loaded into memory as a whole: pass X.compute(), "
-            "or fit IMCCClassifier with an approximation on a stream of its parts",
-        )
     if is_numpy(X):
         try:
             X = validate_data(
@@ -119,10 +113,6 @@ def without_duplicates(X: Features) -> Features:
         return X
     summed = shared.copy()
     summed.sum_duplicates()
-    if not np.isfinite(summed.data).all():
-        raise ValueError(
-            "X contains entries that are stored more than once and whose sum is infinite or NaN"
-        )
     return summed
 
 
@@ -151,7 +141,7 @@ def check_magnitude(X: Features, names: Any = None, where: str = "X") -> None:
 
 
 def check_finite_result(
-    values: Any, what: str, *, X: Features | None = None, names: Any = None, remedy: str = ""
+    values: Any, what: str, *, X: Features | None = None, names: Any = None
 ) -> Any:
     """Return computed numbers if all are finite, or raise a ValueError that names them.
 
@@ -160,26 +150,21 @@ def check_finite_result(
 
     Parameters
     ----------
-    values : array of any library, CSR matrix or number
+    values : array of any library, or CSR matrix
     what : str
         Name of the values, with the setting, such as "the scores with alpha=0.1".
     X : array or CSR matrix of shape (n_samples, n_features), default=None
         The rows; the message names the column with the largest value.
     names : sequence of str, default=None
         Names of the columns of X.
-    remedy : str, default=""
-        What to do, if this is known.
     """
     stored = values.data if sp.issparse(values) else values
-    if is_numpy(stored):
-        finite = bool(np.isfinite(stored).all())
-    else:
-        xp = namespace(stored)
-        finite = bool(xp.all(xp.isfinite(stored)))
-    if finite:
+    xp = namespace(stored)
+    if bool(xp.all(xp.isfinite(stored))):
         return values
-    advice = remedy or _LESS_EXTREME
-    raise ValueError(f"{what} are not finite (NaN or infinite){_largest_of(X, names)}: {advice}")
+    raise ValueError(
+        f"{what} are not finite (NaN or infinite){_largest_of(X, names)}: {_LESS_EXTREME}"
+    )
 
 
 class ExplainedLinAlgError(np.linalg.LinAlgError):
@@ -244,14 +229,8 @@ def _check_device_features(estimator: BaseEstimator, X: Any, reset: bool) -> Any
     xp = namespace(X)
     if not bool(xp.all(xp.isfinite(X))):
         raise ValueError(f"Input X contains NaN or infinity: {name} does not accept missing values")
-    if reset:
-        estimator.n_features_in_ = int(X.shape[1])
-        estimator.__dict__.pop("feature_names_in_", None)
-    elif X.shape[1] != estimator.n_features_in_:
-        raise ValueError(
-            f"X has {X.shape[1]} features, but {name} is expecting {estimator.n_features_in_} "
-            "features as input"
-        )
+    _check_feature_names(estimator, X, reset=reset)
+    _check_n_features(estimator, X, reset=reset)
     return X
 
 
@@ -309,21 +288,14 @@ def _as_table(labels: Any, name: str, unknown: bool = False) -> np.ndarray:
             "different lengths; convert lists of labels with "
             "sklearn.preprocessing.MultiLabelBinarizer"
         ) from error
-    if values.dtype == object:
-        values = _plain_numbers(values)
+    if values.dtype == object and all(isinstance(v, (numbers.Real, np.bool_)) for v in values.flat):
+        values = values.astype(np.float64)  # of a mixed data frame
     if unknown and values.dtype.kind == "f" and values.ndim == 2:
         check_array(
             np.where(np.isnan(values), 0, values), ensure_2d=False, dtype=None, input_name=name
         )
     elif values.dtype.kind in "fc":
         check_array(values, ensure_2d=False, allow_nd=True, dtype=None, input_name=name)
-    return values
-
-
-def _plain_numbers(values: np.ndarray) -> np.ndarray:
-    """Convert an object array of numbers or booleans (mixed data frames) to floats."""
-    if all(isinstance(v, (numbers.Real, np.bool_)) for v in values.flat):
-        return values.astype(np.float64)
     return values
 
 
@@ -388,9 +360,8 @@ def encode_target(
     """
     if y is None:
         raise ValueError(f"{estimator_name} requires y to be passed, but the target y is None")
-    if (sets := label_sets(y)) is not None:
-        return _encode_sets(sets, n_rows)
-    values = _as_table(y, "y", unknown=True)
+    sets = label_sets(y)
+    values = np.array([]) if sets is not None else _as_table(y, "y", unknown=True)
     if not unknown and values.dtype.kind == "f" and np.isnan(values).any():
         raise ValueError(
             f"Input y contains NaN: {estimator_name} does not support unknown labels, but "
@@ -399,11 +370,17 @@ def encode_target(
         )
     if values.ndim not in (1, 2):
         raise ValueError(f"y must have one or two dimensions, got an array of shape {values.shape}")
-    if values.shape[0] != n_rows:
+    count = len(values) if sets is None else len(sets)
+    if count != n_rows:
         raise ValueError(
-            f"X and y must have the same number of rows: X has {n_rows}, y has {values.shape[0]} "
+            f"X and y must have the same number of rows: X has {n_rows}, y has {count} "
             "(Found input variables with inconsistent numbers of samples)"
         )
+    if sets is not None:
+        on, names = binarize_sets(sets)
+        if not len(names):
+            raise ValueError("y has no label at all: every row's set of labels is empty")
+        return Target(np.where(on, 1.0, -1.0), "multilabel", np.arange(len(names)), names)
     if values.ndim == 2 and values.shape[1] == 1 and not _is_indicator(values):
         warnings.warn(
             "A column-vector y was passed when a 1d array was expected: it is interpreted as one "
@@ -417,18 +394,14 @@ def encode_target(
     on, known = known_labels(values, "y")
     signs = np.where(on, 1.0, -1.0)
     if known is not None:
-        _check_some_known(known, column_names(y))
+        never = np.flatnonzero(~known.any(axis=0))
+        if never.size:
+            raise ValueError(
+                f"y contains only NaN in {_column(int(never[0]), column_names(y))} so that this "
+                "label is unknown in all rows: remove it"
+            )
         signs[~known] = 0.0
     return Target(signs, "multilabel", np.arange(on.shape[1]), column_names(y), known)
-
-
-def _check_some_known(known: np.ndarray, names: Any) -> None:
-    never = np.flatnonzero(~known.any(axis=0))
-    if never.size:
-        raise ValueError(
-            f"y contains only NaN in {_column(int(never[0]), names)} so that this label is unknown "
-            "in all rows: remove it"
-        )
 
 
 def label_sets(y: Any) -> list[Any] | None:
@@ -452,19 +425,6 @@ def label_sets(y: Any) -> list[Any] | None:
     if not texts or (len(listed) == len(rows) and not any(listed)):
         return None
     return rows
-
-
-def _encode_sets(rows: list[Any], n_rows: int) -> Target:
-    """Encode label sets as scikit-learn's MultiLabelBinarizer does, with one column per label."""
-    if len(rows) != n_rows:
-        raise ValueError(
-            f"X and y must have the same number of rows: X has {n_rows}, y has {len(rows)} "
-            "(Found input variables with inconsistent numbers of samples)"
-        )
-    on, names = binarize_sets(rows)
-    if not len(names):
-        raise ValueError("y has no label at all: every row's set of labels is empty")
-    return Target(np.where(on, 1.0, -1.0), "multilabel", np.arange(len(names)), names)
 
 
 def binarize_sets(rows: list[Any], names: Any = None) -> tuple[np.ndarray, np.ndarray]:
@@ -511,24 +471,19 @@ def check_sample_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
     if sample_weight is None:
         return None
     weights = np.asarray(to_numpy(sample_weight))
-    if weights.dtype.kind not in "biuf":
-        raise InvalidArgumentError(
-            "sample_weight", f"must be numbers, one per row; got an array of type {weights.dtype}"
-        )
-    if weights.ndim == 0:
-        weights = np.full(n_rows, weights)
-    if weights.ndim != 1:
-        raise ValueError(
-            f"sample_weight: Sample weights must be 1D array or scalar, got shape {weights.shape}"
-        )
-    weights = weights.astype(np.float64)
-    if weights.shape != (n_rows,) or not np.isfinite(weights).all() or (weights < 0).any():
+    weights = np.full(n_rows, weights) if weights.ndim == 0 else weights
+    if (
+        weights.dtype.kind not in "biuf"
+        or weights.shape != (n_rows,)
+        or not np.isfinite(weights).all()
+        or (weights < 0).any()
+    ):
         raise InvalidArgumentError(
             "sample_weight",
-            f"must be {n_rows} finite numbers >= 0, one per row; got an array of shape "
-            f"{weights.shape}"
-            + (f" with values from {weights.min():g} to {weights.max():g}" if weights.size else ""),
+            f"must be {n_rows} finite numbers >= 0, one per row (Sample weights must be 1D array "
+            f"or scalar); got an array of type {weights.dtype} and shape {weights.shape}",
         )
+    weights = weights.astype(np.float64)
     if not (weights > 0).any():
         raise InvalidArgumentError("sample_weight", "must not be zero for all rows")
     return weights

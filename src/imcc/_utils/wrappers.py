@@ -74,6 +74,13 @@ def transformers(model: Any) -> list[Any]:
     return [pipeline[:-1] for pipeline in pipelines if len(pipeline.steps) > 1]
 
 
+def transformed(model: Any, X: Any) -> Any:
+    """Return rows as the innermost model is given them."""
+    for step in transformers(model):
+        X = step.transform(X)
+    return X
+
+
 def best_setting(model: Any) -> Any:
     """Return an unfitted model with the setting that a fitted search has selected.
 
@@ -88,7 +95,7 @@ def best_setting(model: Any) -> Any:
     if _is_our_wrapper(model) and without_search(model)[1] is not None:
         return clone(model).set_params(estimator=best_setting(model.estimator_))
     if _is_calibrated_search(model):
-        return model.at_best_setting()
+        return model.at_setting(model.best_params_)
     return clone(getattr(model, "best_estimator_", model))
 
 

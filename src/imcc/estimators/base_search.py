@@ -22,17 +22,12 @@ class _NotRefittedError(ImccError, AttributeError):
     """Raised by methods that need ``best_estimator_``, after a search with ``refit=False``."""
 
 
-def is_calibrated(estimator: Any) -> bool:
+def _gives_probabilities(search: Any) -> bool:
     """Whether a search has probabilities, or will have them after ``fit``."""
-    if hasattr(estimator, "cv_results_") or hasattr(estimator, "best_estimator_"):
-        return hasattr(estimator, "calibration_")
-    return bool(getattr(estimator, "calibrate", False))
-
-
-def _gives_probabilities(self: Any) -> bool:
-    if not is_calibrated(self):
+    is_fitted = hasattr(search, "cv_results_") or hasattr(search, "best_estimator_")
+    if not (hasattr(search, "calibration_") if is_fitted else search.calibrate):
         raise AttributeError(
-            f"{type(self).__name__} has predict_proba only with calibrate=True; set it before fit"
+            f"{type(search).__name__} has predict_proba only with calibrate=True; set it before fit"
         )
     return True
 
@@ -122,21 +117,11 @@ class SearchClassifier(LogOddsClassifierMixin, BaseEstimator):
             scores, target.signs > 0, sample_weight=weights, known=target.known
         )
 
-    def at_best_setting(self) -> Self:
-        """Return an unfitted search with only the selected setting in its grid.
-
-        Fitted on other rows, it has the probabilities of this setting, unlike a clone of
-        ``best_estimator_``.
-
-        Returns
-        -------
-        estimator
-            Of the same class.
-        """
-        return self.at_setting(self.best_params_)
-
     def at_setting(self, params: Mapping[str, Any]) -> Self:
         """Return an unfitted search with only one setting in its grid.
+
+        If it is calibrated, it has the probabilities of this setting, unlike a clone of
+        ``best_estimator_``.
 
         Parameters
         ----------

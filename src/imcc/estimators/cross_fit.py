@@ -8,7 +8,6 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy.special import expit
 from sklearn.base import MetaEstimatorMixin, clone
-from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
@@ -65,7 +64,9 @@ def deciding_method(estimator: Any) -> str:
     return "predict_proba" if has_chances else scoring_method(estimator)
 
 
-def label_scores(estimator: Any, X: Any, n_labels: int, *, method: str | None = None) -> np.ndarray:
+def label_scores(
+    estimator: Any, X: Any, n_labels: int | None = None, *, method: str | None = None
+) -> np.ndarray:
     """Return the scores of a fitted classifier as a matrix with one column per label.
 
     Parameters
@@ -76,8 +77,9 @@ def label_scores(estimator: Any, X: Any, n_labels: int, *, method: str | None = 
         shapes that scikit-learn uses.
     X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
         Rows to score.
-    n_labels : int
-        Number of labels; 1 for a target of two classes, of which the second one is scored.
+    n_labels : int or None, default=None
+        Number of labels; 1 for a target of two classes, of which the second one is scored.  None
+        returns all scores that the classifier has.
     method : {"decision_function", "predict_proba"}, default=None
         The method that scores; None means the first of the two that the classifier has.
 
@@ -91,7 +93,21 @@ def label_scores(estimator: Any, X: Any, n_labels: int, *, method: str | None = 
     cross_fit_scores : Scores of held-out rows.
     """
     method = scoring_method(estimator) if method is None else method
-    return _as_matrix(estimator, getattr(estimator, method)(X), n_labels)
+    found = getattr(estimator, method)(X)
+    if isinstance(found, list):  # one array per label
+        classes = estimator.classes_
+        scores = np.column_stack([_of_label(p, c) for p, c in zip(found, classes, strict=True)])
+    else:
+        scores = np.asarray(to_numpy(found))
+        scores = scores[:, np.newaxis] if scores.ndim == 1 else scores
+    if n_labels == 1 and scores.shape[1] == 2:  # the probabilities of both classes
+        scores = scores[:, 1:]
+    if n_labels is not None and scores.shape[1] != n_labels:
+        raise ValueError(
+            f"{type(estimator).__name__} gives {scores.shape[1]} scores per row for {n_labels} "
+            "label(s): a class may be missing from its training rows"
+        )
+    return scores
 
 
 def top_labels(estimator: Any, X: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -144,10 +160,7 @@ def top_labels(estimator: Any, X: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
             rows = X.slice(start, stop - start)
         else:
             rows = X.iloc[start:stop] if hasattr(X, "iloc") else X[start:stop]
-        found = getattr(estimator, method)(rows)
-        found = found if isinstance(found, list) else to_numpy(found)
-        n_labels = len(found) if isinstance(found, list) else np.atleast_2d(found.T).shape[0]
-        parts.append(highest(_as_matrix(estimator, found, n_labels), k))
+        parts.append(highest(label_scores(estimator, rows, method=method), k))
     labels, values = zip(*parts, strict=True)
     return np.concatenate(labels), np.concatenate(values)
 
@@ -156,23 +169,6 @@ def highest(scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the places of the k highest scores of each row, highest first, and the scores."""
     best = np.argsort(-scores, axis=1, kind="stable")[:, :k]
     return best, np.take_along_axis(scores, best, axis=1)
-
-
-def _as_matrix(estimator: Any, found: Any, n_labels: int) -> np.ndarray:
-    if isinstance(found, list):  # one array per label
-        classes = estimator.classes_
-        scores = np.column_stack([_of_label(p, c) for p, c in zip(found, classes, strict=True)])
-    else:
-        scores = np.asarray(found)
-        scores = scores[:, np.newaxis] if scores.ndim == 1 else scores
-    if n_labels == 1 and scores.shape[1] == 2:  # the probabilities of both classes
-        scores = scores[:, 1:]
-    if scores.shape[1] != n_labels:
-        raise ValueError(
-            f"{type(estimator).__name__} gives {scores.shape[1]} scores per row for {n_labels} "
-            "label(s): a class may be missing from its training rows"
-        )
-    return scores
 
 
 def _of_label(probabilities: np.ndarray, classes: np.ndarray) -> np.ndarray:
@@ -274,16 +270,8 @@ def _held_out(
         return label_scores(estimator, _safe_indexing(X, fold.test), n_labels, method=method)
 
 
-def _part(values: Any, rows: np.ndarray) -> Any:
-    return None if values is None else _safe_indexing(values, rows)
-
-
-def _searches(estimator: Any) -> bool:
-    """Whether an unfitted classifier, or one inside of it, is a search."""
-    while estimator is not None and not hasattr(estimator, "refit"):
-        is_pipeline = isinstance(estimator, Pipeline)
-        estimator = estimator[-1] if is_pipeline else getattr(estimator, "estimator", None)
-    return estimator is not None
+def _part(values: Any, rows: np.ndarray | None) -> Any:
+    return values if values is None or rows is None else _safe_indexing(values, rows)
 
 
 class CrossFitMixin(MetaEstimatorMixin):
@@ -313,30 +301,17 @@ class CrossFitMixin(MetaEstimatorMixin):
         scores : ndarray of shape (n_samples, n_labels)
         sample_weight : ndarray of shape (n_samples,) or None
         """
-        cv, name, n_rows = self.cv, type(self).__name__, _num_samples(X)
-        word = check_choice("cv", cv, self._cv_words) if isinstance(cv, str) else ""
+        word = check_choice("cv", self.cv, self._cv_words) if isinstance(self.cv, str) else ""
         if groups is not None and word == "prefit":
             raise InvalidArgumentError(
                 "groups", "would have no effect with cv='prefit', which holds out no rows: omit it"
             )
-        target = encode_target(y, n_rows, name, unknown=True)
-        if target.kind == "multiclass" and not self._multiclass:
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is multiclass: "
-                "with more than two classes, the class with the highest score is predicted "
-                "without thresholds; pass an indicator matrix or a vector of two classes"
-            )
-        weights = check_sample_weight(sample_weight, n_rows)
-        self._used = None
-        if weights is not None and not weights.all():
-            kept = np.flatnonzero(weights)
-            self._used = kept, n_rows
-            X, y = (_safe_indexing(part, kept) for part in indexable(X, y))
-            groups = _part(groups, kept)
-            target = encode_target(y, len(kept), name, unknown=True)
-            weights, cv = weights[kept], renumbered(cv, kept, n_rows)
-        if label_sets(y) is not None:
-            y = (target.signs > 0).astype(np.int64)
+        n_rows = _num_samples(X)
+        X, y, target, weights, kept = training_rows(
+            X, y, sample_weight, type(self).__name__, multiclass=self._multiclass
+        )
+        self._used = None if kept is None else (kept, n_rows)
+        groups, cv = _part(groups, kept), renumbered(self.cv, kept, n_rows)
         given = {"sample_weight": weights, "groups": groups}
         if word == "prefit":
             check_is_fitted(self.estimator)
@@ -355,9 +330,8 @@ class CrossFitMixin(MetaEstimatorMixin):
             scores = self.estimator_.fit_held_out(X, y, **given)
             scores = expit(scores) if method == "predict_proba" else scores
         else:
-            # A fold takes about as long as the first fit, but the best setting of a search does
-            # not.
-            shares = (8.0, 1.0) if _searches(self.estimator) else (1.0, 4.0)
+            # A fold takes about as long as the first fit, but not if that is a search.
+            shares = (8.0, 1.0) if hasattr(self.estimator, "refit") else (1.0, 4.0)
             with part(0, shares):
                 self.estimator_ = fit_with(clone(self.estimator), X, y, **given)
             best = best_setting(self.estimator_)
@@ -373,6 +347,44 @@ class CrossFitMixin(MetaEstimatorMixin):
     estimator: Any
     cv: Any
     n_jobs: int | None
+
+
+def training_rows(
+    X: Any, y: Any, sample_weight: Any, name: str, *, multiclass: bool
+) -> tuple[Any, Any, Target, np.ndarray | None, np.ndarray | None]:
+    """Check labels and weights, and remove the rows of weight zero.
+
+    Sets of labels become an indicator matrix, so that parts of the rows in which a label does not
+    occur have a column for it.  ``multiclass`` says whether more than two classes are allowed.
+
+    Returns
+    -------
+    X, y
+        The remaining rows and labels.
+    target : Target
+        The encoded labels.
+    sample_weight : ndarray of shape (n_samples,) or None
+    kept : ndarray of int or None
+        Indices of the remaining rows; None if no row was removed.
+    """
+    n_rows = _num_samples(X)
+    target = encode_target(y, n_rows, name, unknown=True)
+    if target.kind == "multiclass" and not multiclass:
+        raise InvalidArgumentError(
+            "y",
+            "has more than two classes. Only binary classification is supported. The type of the "
+            "target is multiclass, where the class with the highest score is predicted without "
+            "thresholds; pass an indicator matrix or a vector of two classes",
+        )
+    weights, kept = check_sample_weight(sample_weight, n_rows), None
+    X, y = indexable(X, y)
+    if weights is not None and not weights.all():
+        kept = np.flatnonzero(weights)
+        X, y, weights = _part(X, kept), _part(y, kept), weights[kept]
+        target = encode_target(y, len(kept), name, unknown=True)
+    if label_sets(y) is not None:
+        y = (target.signs > 0).astype(np.int64)
+    return X, y, target, weights, kept
 
 
 def copy_features(fitted: Any, wrapper: Any) -> None:

@@ -12,7 +12,6 @@ import numpy as np
 
 from imcc._array.device import explained_memory_errors, on_device
 from imcc._math.clustering import split_n_clusters
-from imcc._math.fitting import FitSettings
 from imcc._math.kernels import check_kernel
 from imcc._math.maps import check_approximation
 from imcc._math.models import REMEDY
@@ -279,8 +278,10 @@ default=None
             alphas=check_axis("alphas", self._axis("alphas"), at_least=0),
             betas=check_axis("betas", self._axis("betas"), above=0),
             gammas=check_axis("gammas", self._axis("gammas"), at_least=0),
-            n_clusters=_check_n_clusters(self._axis("n_clusters")),
+            n_clusters=check_list("n_clusters", self._axis("n_clusters")),
         )
+        for value in grid.n_clusters:
+            split_n_clusters(value)
         kernels = [
             (kernel, check_kernel(kernel, None, _WIDTH))
             for kernel in check_list("kernels", self._axis("kernels"))
@@ -343,12 +344,17 @@ default=None
                 self.best_estimator_ = chosen.fit(given, y, sample_weight=sample_weight)
             self.refit_time_ = time.perf_counter() - start
         if calibrate:
+            # By identity: an entry of n_clusters may be None or an array.
+            of_best = self.best_params_["n_clusters"]
+            entry = next(i for i, value in enumerate(grid.n_clusters) if value is of_best)
+            # A fixed random_state, so that nothing is drawn from that of the search.
+            chosen = self.estimator_for(self.best_params_).set_params(random_state=0)
             scores = out_of_fold_scores(
                 rows,
                 target.signs,
                 folds,
-                [of_fold.only(self._chosen_entry(grid)) for of_fold in found.clusters],
-                self._chosen_settings(seed),
+                [of_fold.only(entry) for of_fold in found.clusters],
+                replace(chosen._read_settings(), seed=seed),
                 self.n_jobs,
                 weights,
                 target.known,
@@ -360,18 +366,6 @@ default=None
         """Return the values to try on an axis."""
         given = getattr(self, name)
         return GRIDS[self.grid][name] if given is None else given
-
-    def _chosen_entry(self, grid: Grid) -> int:
-        """Return the index of the selected entry of ``n_clusters``."""
-        # By identity: an entry may be None or an array.
-        chosen = self.best_params_["n_clusters"]
-        return next(i for i, entry in enumerate(grid.n_clusters) if entry is chosen)
-
-    def _chosen_settings(self, seed: int) -> FitSettings:
-        """Return the settings of the selected model, with the seed of the search."""
-        # A fixed random_state, so that nothing is drawn from that of the search.
-        chosen = self.estimator_for(self.best_params_).set_params(random_state=0)
-        return replace(chosen._read_settings(), seed=seed)
 
     def _axes_of(self, params: Mapping[str, Any]) -> dict[str, Any]:
         axes = {name if name == "n_clusters" else f"{name}s": v for name, v in params.items()}
@@ -400,13 +394,6 @@ default=None
         )
 
 
-def _check_n_clusters(values: Any) -> list[Any]:
-    listed = check_list("n_clusters", values)
-    for value in listed:
-        split_n_clusters(value)
-    return listed
-
-
 def _edges(
     results: Mapping[str, Any],
     key: str,
@@ -428,12 +415,10 @@ def _edges(
     if not found:
         return None
     message = Message(
-        "the best setting is at the edge of the grid, and values beyond it may be better: "
+        "the best setting is at the edge of the grid, and values beyond it may be better"
     )
     for i, (name, (value, side)) in enumerate(found.items()):
-        listed = named(name if name == "n_clusters" else f"{name}s")
-        between = "; " if i else ""
-        beyond = "smaller" if side == "smallest" else "larger"
-        message += f"{between}{name}={value:g} is the {side} of " + listed
-        message += f", try {beyond} values"
+        message += f"{'; ' if i else ': '}{name}={value:g} is the {side} of "
+        message += named(name if name == "n_clusters" else f"{name}s")
+        message += f", try {'smaller' if side == 'smallest' else 'larger'} values"
     return message

@@ -8,20 +8,14 @@ import numpy as np
 from scipy.special import logit
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
+from sklearn.utils import _safe_indexing, check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from imcc._math.guarantees import check_promise, guarantee_thresholds
 from imcc._math.thresholds import Criterion, check_criterion, choose_thresholds
 from imcc._utils.errors import InvalidArgumentError
-from imcc._utils.validation import (
-    check_count,
-    check_sample_weight,
-    check_share,
-    encode_target,
-    label_sets,
-)
+from imcc._utils.validation import check_count, check_share
 from imcc._utils.wrappers import fit_with, layers
 from imcc.estimators.base import HeldOutMixin, ScoringClassifierMixin
 from imcc.estimators.cross_fit import (
@@ -32,6 +26,7 @@ from imcc.estimators.cross_fit import (
     deciding_method,
     label_scores,
     scoring_method,
+    training_rows,
 )
 
 
@@ -65,14 +60,12 @@ class ThresholdsMixin(ScoringClassifierMixin):
         return self._in_frame(found, X) if as_frame else found
 
     def _label_chances(self, X: Any) -> np.ndarray:
-        chances = self._values(X, "predict_proba")
+        n_labels = len(self.thresholds_)
+        chances = label_scores(self.estimator_, X, n_labels, method="predict_proba")
         return chances[:, 0] if self.target_kind_ == "binary" else chances
 
     def _scores(self, X: Any) -> np.ndarray:
-        return self._values(X, None)
-
-    def _values(self, X: Any, method: str | None) -> np.ndarray:
-        return label_scores(self.estimator_, X, len(self.thresholds_), method=method)
+        return label_scores(self.estimator_, X, len(self.thresholds_))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -338,15 +331,10 @@ class GuaranteedThresholds(ThresholdsMixin, MetaEstimatorMixin, BaseEstimator):
         promise = {name: getattr(self, name) for name in ("recall", "precision", "per")}
         check_promise(**promise, confidence=self.confidence)
         self._refuse_groups(groups)
-        n_rows = _num_samples(X)
-        target = encode_target(y, n_rows, type(self).__name__, unknown=True)
-        if target.kind == "multiclass":
-            raise InvalidArgumentError(
-                "y", "has more than two classes, of which the most probable is predicted"
-            )
-        weights = check_sample_weight(sample_weight, n_rows)
-        rows = np.arange(n_rows) if weights is None else np.flatnonzero(weights)
-        X, y = indexable(X, y)
+        X, y, target, weights, _ = training_rows(
+            X, y, sample_weight, type(self).__name__, multiclass=False
+        )
+        rows = np.arange(len(target.signs))
         if self.calibration == "prefit":
             check_is_fitted(self.estimator)
             self.estimator_ = self.estimator
@@ -359,11 +347,10 @@ class GuaranteedThresholds(ThresholdsMixin, MetaEstimatorMixin, BaseEstimator):
                     "calibration", f"of {share} leaves no rows on one side of {len(rows)}"
                 )
             rows, train = np.sort(order[:n_held_out]), np.sort(order[n_held_out:])
-            labels = (target.signs > 0).astype(np.int64) if label_sets(y) is not None else y
             self.estimator_ = fit_with(
                 clone(self.estimator),
                 _safe_indexing(X, train),
-                _safe_indexing(labels, train),
+                _safe_indexing(y, train),
                 sample_weight=None if weights is None else weights[train],
             )
         check_same_classes(self.estimator_, target)

@@ -18,14 +18,15 @@ ignored.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from imcc._utils.errors import InvalidArgumentError
+from imcc._utils.config import get_config
 from imcc._utils.progress import report_progress
-from imcc._utils.validation import check_count, check_number
 
 
 @dataclass(frozen=True)
@@ -62,19 +63,6 @@ class Estimate:
         return f"{self.value:.3f} [{self.low:.{digits}f}, {self.high:.{digits}f}]"
 
 
-def check_resampling(n_resamples: int, confidence: float, at_least: int = 1) -> None:
-    """Check the arguments of a bootstrap."""
-    check_number("confidence", confidence, above=0)
-    if confidence >= 1:
-        raise InvalidArgumentError("confidence", f"must be below 1, got {confidence!r}")
-    check_count("n_resamples", n_resamples, at_least=at_least)
-
-
-def tails_of(confidence: float) -> tuple[float, float]:
-    """Return the two quantile levels of an interval."""
-    return (1 - confidence) / 2, (1 + confidence) / 2
-
-
 def resampled_counts(
     n: int, n_resamples: int, rng: np.random.Generator, entries: int
 ) -> Iterator[np.ndarray]:
@@ -87,13 +75,75 @@ def resampled_counts(
         report_progress(start + size, n_resamples)
 
 
-def estimate(value: float, drawn: np.ndarray, tails: tuple[float, float]) -> Estimate:
+def estimate(value: float, drawn: np.ndarray, confidence: float) -> Estimate:
     """Return a value with the interval between the quantiles of its defined resamples."""
     defined = drawn[~np.isnan(drawn)]
     if np.isnan(value) or not len(defined):
         return Estimate(value, float("nan"), float("nan"))
-    low, high = np.quantile(defined, tails)
+    low, high = np.quantile(defined, [(1 - confidence) / 2, (1 + confidence) / 2])
     return Estimate(value, float(low), float(high))
+
+
+class LabelMeasures(NamedTuple):
+    """Counts and measures of resamples, each of shape (n_resamples, n_labels).
+
+    Attributes
+    ----------
+    right, given, predicted : ndarray
+        Number of rows that have the label and are predicted to, that have it, and that are
+        predicted to have it.
+    average_precision, auc : ndarray
+        NaN where undefined.
+    """
+
+    right: np.ndarray
+    given: np.ndarray
+    predicted: np.ndarray
+    average_precision: np.ndarray
+    auc: np.ndarray
+
+
+def measure_labels(
+    on: np.ndarray,
+    scores: np.ndarray,
+    predicted: np.ndarray,
+    known: np.ndarray,
+    counts: np.ndarray,
+) -> LabelMeasures:
+    """Return the measures of each label for resamples, given by their counts of rows.
+
+    Parameters
+    ----------
+    on, predicted, known : ndarray of bool of shape (n_samples, n_labels)
+        Which labels the rows have, are predicted to have, and are known for.
+    scores : ndarray of shape (n_samples, n_labels)
+    counts : ndarray of shape (n_resamples, n_samples)
+    """
+    ranked = []
+    for j in range(on.shape[1]):
+        rows = slice(None) if known[:, j].all() else known[:, j]
+        ranked.append(ranked_measures(on[rows, j], scores[rows, j], counts[:, rows]))
+    averages, aucs = (np.column_stack(values) for values in zip(*ranked, strict=True))
+    right, given, called = (counts @ a.astype(float) for a in (on & predicted, on, predicted))
+    return LabelMeasures(right, given, called, averages, aucs)
+
+
+def resample_labels(
+    on: np.ndarray,
+    scores: np.ndarray,
+    predicted: np.ndarray,
+    known: np.ndarray,
+    n_resamples: int,
+    seed: int,
+) -> LabelMeasures:
+    """Return the measures of :func:`measure_labels` for bootstrap resamples."""
+    # Blocks of about the size of a cache, as several arrays of this size are computed per label.
+    blocks: Iterator[np.ndarray] = resampled_counts(
+        len(on), n_resamples, np.random.default_rng(seed), get_config().kernel_entries
+    )
+    blocks = itertools.chain([np.empty((0, len(on)))], blocks)
+    parts = [measure_labels(on, scores, predicted, known, counts) for counts in blocks]
+    return LabelMeasures(*(np.concatenate(values) for values in zip(*parts, strict=True)))
 
 
 def ranked_measures(

@@ -30,7 +30,7 @@ from scipy.special import expit
 
 from imcc._utils.config import get_config
 from imcc._utils.errors import InvalidArgumentError
-from imcc._utils.validation import check_count
+from imcc._utils.validation import check_count, check_share
 from imcc._utils.wrappers import innermost
 from imcc.baselines import (
     JFSC,
@@ -42,13 +42,7 @@ from imcc.baselines import (
 )
 from imcc.estimators.cross_fit import label_scores
 from imcc.estimators.imcc import IMCCClassifier
-from imcc.inspection._bootstrap import (
-    Estimate,
-    check_resampling,
-    estimate,
-    resampled_counts,
-    tails_of,
-)
+from imcc.inspection._bootstrap import Estimate, estimate, resampled_counts
 from imcc.inspection._diagnostics import checked
 from imcc.inspection._results import Result
 
@@ -219,49 +213,49 @@ def diagnose_probabilities(
     >>> found.calibration_error.value < 0.05 < wrong.calibration_error.low
     True
     """
-    check_resampling(n_resamples, confidence, at_least=0)
+    check_count("n_resamples", n_resamples, at_least=0)
+    check_share("confidence", confidence)
     check_count("n_bins", n_bins)
     on, values, names = checked(y_true, chances, label_names)
-    part = _Part(on, _in_range("chances", values), n_bins)
+    if values.min() < 0 or values.max() > 1:
+        raise InvalidArgumentError(
+            "chances",
+            f"must be probabilities between 0 and 1, got values from {values.min():g} to "
+            f"{values.max():g}; convert scores with score_probabilities",
+        )
+    binned = BinnedProbabilities(on, values.astype(np.float64), n_bins)
     rng = np.random.default_rng(random_state)
     drawn = np.concatenate(
         [
-            np.empty((0, *part.measures.shape)),
-            *map(part.of, resampled_counts(len(on), n_resamples, rng, get_config().sum_entries)),
+            np.empty((0, *binned.measures.shape)),
+            *map(binned.of, resampled_counts(len(on), n_resamples, rng, get_config().sum_entries)),
         ]
     )
-    tails, by_chance = tails_of(confidence), part.by_chance(rng)
+    by_chance = binned.by_chance(rng)
+    counts, predicted, observed = binned.reliability()
     labels = tuple(
         LabelCalibration(
             label=names[j],
             support=int(on[:, j].sum()),
-            **_estimates(part.measures[:, j], drawn[:, :, j], tails),
+            **_estimates(binned.measures[:, j], drawn[:, :, j], confidence),
             error_by_chance=float(by_chance[j]),
-            **bins,
+            counts=counts[j],
+            predicted=predicted[j],
+            observed=observed[j],
         )
-        for j, bins in enumerate(part.reliability())
+        for j in range(on.shape[1])
     )
     return CalibrationDiagnostics(
         labels=labels,
         n_rows=len(on),
         confidence=confidence,
-        **_estimates(part.measures.mean(axis=1), drawn.mean(axis=2), tails),
+        **_estimates(binned.measures.mean(axis=1), drawn.mean(axis=2), confidence),
         error_by_chance=float(by_chance.mean()),
     )
 
 
-def _in_range(name: str, values: np.ndarray) -> np.ndarray:
-    if values.min() < 0 or values.max() > 1:
-        raise InvalidArgumentError(
-            name,
-            f"must be probabilities between 0 and 1, got values from {values.min():g} to "
-            f"{values.max():g}; convert scores with score_probabilities",
-        )
-    return values.astype(np.float64)
-
-
-class _Part:
-    """One set of probabilities, with the contribution of each row and bin to the measures.
+class BinnedProbabilities:
+    """Probabilities in bins, with the contribution of each row and bin to the measures.
 
     Attributes
     ----------
@@ -306,15 +300,12 @@ class _Part:
             total += np.abs(sums).sum(axis=1) / n
         return total / _DRAWS
 
-    def reliability(self) -> list[dict[str, Any]]:
-        """Return the counts and the means per bin of each label."""
+    def reliability(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return per label and bin: rows, mean probability, and share of rows with the label."""
         counts = self._sums(np.ones(self.on.shape))
         with np.errstate(invalid="ignore"):
             predicted, observed = (self._sums(v) / counts for v in (self.values, self.on))
-        return [
-            {"counts": n.astype(np.int64), "predicted": p, "observed": o}
-            for n, p, o in zip(counts, predicted, observed, strict=True)
-        ]
+        return counts.astype(np.int64), predicted, observed
 
     def _sums(self, entries: np.ndarray) -> np.ndarray:
         """Sum entries of shape (n_samples, n_labels) per label and bin."""
@@ -323,18 +314,14 @@ class _Part:
         return sums.reshape(q, self.n_bins)
 
 
-def _estimates(values: np.ndarray, drawn: np.ndarray, tails: tuple[float, float]) -> dict[str, Any]:
+def _estimates(values: np.ndarray, drawn: np.ndarray, confidence: float) -> dict[str, Estimate]:
     """Return the three measures with intervals from resampled values, shape (n_resamples, 3)."""
+    if len(drawn):
+        errors = np.maximum(drawn[:, 2] - drawn[:, 2].mean() + values[2], 0.0)
+        drawn = np.column_stack([drawn[:, :2], errors])
     return {
-        name: _estimate(name, float(values[k]), drawn[:, k], tails)
-        for k, name in enumerate(MEASURES)
+        name: estimate(float(values[k]), drawn[:, k], confidence) for k, name in enumerate(MEASURES)
     }
-
-
-def _estimate(name: str, value: float, drawn: np.ndarray, tails: tuple[float, float]) -> Estimate:
-    if name == "calibration_error" and len(drawn):
-        drawn = np.maximum(drawn - drawn.mean() + value, 0.0)
-    return estimate(value, drawn, tails)
 
 
 # What the scores of the models estimate; those of other classes do not estimate probabilities.

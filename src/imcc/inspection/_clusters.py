@@ -16,16 +16,27 @@ up to the correlation.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import pairwise_distances
+from sklearn.utils.validation import check_is_fitted
 
-from imcc._utils.validation import Features, check_count
-from imcc.inspection._results import Result, as_frame
-from imcc.inspection._unwrap import Unwrapped, unwrap
+from imcc._array.array import moved_record, to_numpy
+from imcc._math.clustering import virtual_examples
+from imcc._math.models import KernelModel
+from imcc._utils.errors import InvalidArgumentError, InvalidTypeError
+from imcc._utils.validation import Features, check_count, check_features, encode_target
+from imcc._utils.wrappers import innermost, transformed
+from imcc.estimators.imcc import IMCCClassifier
+from imcc.inspection._results import Result, as_frame, names_of_labels
+
+# Relative tolerance for means per cluster when checking that given data are the training data: far
+# above rounding errors in float32.
+_TOLERANCE = 1e-4
 
 
 @dataclass(frozen=True)
@@ -58,8 +69,8 @@ class Cluster:
     nearest: tuple[tuple[int, float], ...]
 
 
-@dataclass(frozen=True, repr=False)
-class LabelCorrelations(Result):
+@dataclass(frozen=True)
+class LabelCorrelations:
     """Correlations of the labels, and the part of them that the virtual examples carry.
 
     Attributes
@@ -114,28 +125,13 @@ class LabelCorrelations(Result):
             if size[k] >= 0
         ]
 
-    def _title(self) -> str:
-        title = f"LabelCorrelations of {len(self.label_names):,} labels"
-        if self.total is not None:
-            title += f", of which the virtual examples carry {self.share:.0%}"
-        return f"{title}; strongest first:"
-
-    def _table(self) -> dict[str, list[Any]]:
-        count = len(self.label_names)
-        pairs = self.strongest(count * (count - 1) // 2)
-        names = ("first", "second", "total", "carried")
-        return {name: [pair[k] for pair in pairs] for k, name in enumerate(names)}
-
 
 @dataclass(frozen=True, repr=False)
 class Inspection(Result):
-    """The virtual examples and settings of a fitted model.
+    """The virtual examples of a fitted model.
 
     Attributes
     ----------
-    facts : dict
-        Kernel, width, alpha, beta, gamma, and the numbers of rows, features, labels, clusters
-        and clusterings.
     label_names : tuple of str
         Names of the labels.
     clusters : tuple of Cluster
@@ -146,7 +142,6 @@ class Inspection(Result):
         Label correlations that the virtual examples represent.
     """
 
-    facts: dict[str, Any]
     label_names: tuple[str, ...]
     clusters: tuple[Cluster, ...]
     assignment: np.ndarray
@@ -235,8 +230,7 @@ def inspect_model(
     Inspection
         With ``clusters`` (``index``, ``size``, ``shares`` of the labels, ``soft_labels`` and the
         ``nearest`` rows of each), ``largest(count)``, ``correlations`` (``total``, ``carried``,
-        ``share``, ``by_chance`` and ``strongest(count)``), and ``facts`` such as the
-        kernel; ``to_frame()`` and ``to_dict()``.
+        ``share``, ``by_chance`` and ``strongest(count)``); ``to_frame()`` and ``to_dict()``.
 
     Raises
     ------
@@ -258,18 +252,33 @@ def inspect_model(
     True
     """
     check_count("n_nearest", n_nearest)
-    inside = unwrap(model)
-    names = inside.names_of_labels(label_names)
-    rows = inside.training_rows(X)
-    together = None
+    clf = _classifier_inside(model)
+    assignment = clf.assignment_.reshape(len(clf.assignment_), -1)
+    names = names_of_labels(clf, clf.soft_labels_.shape[1], label_names)
+    if (X is not None or Y is not None) and clf.cluster_sizes_.dtype.kind == "f":
+        raise InvalidArgumentError(
+            "model",
+            "was trained with sample_weight, which it does not store: training rows and labels "
+            "cannot be used with it; omit X and Y",
+        )
+    rows, together = _stored_rows(clf), None
+    if X is not None:
+        rows = to_numpy(check_features(clf, transformed(model, X), reset=False))
+        _check_training_data("X", rows, clf.cluster_centers_, assignment)
     if Y is not None:
-        on = (inside.training_signs(Y) > 0).astype(np.float64)
+        target = encode_target(Y, len(assignment), "inspect_model", unknown=True)
+        if target.known is not None:
+            raise InvalidArgumentError(
+                "Y",
+                "has unknown labels (NaN): a model that was trained with them can be inspected "
+                "without Y",
+            )
+        _check_training_data("Y", target.signs, clf.soft_labels_, assignment)
+        on = (target.signs > 0).astype(np.float64)
         together = on.T @ on
-    clf = inside.classifier
-    n_clusterings = inside.assignment.shape[1]
     nearest = _nearest(rows, clf.cluster_centers_, n_nearest)
     owners = np.zeros(len(clf.cluster_sizes_), dtype=int)
-    for k, column in enumerate(inside.assignment.T):
+    for k, column in enumerate(assignment.T):
         owners[column] = k
     clusters = tuple(
         Cluster(
@@ -283,31 +292,64 @@ def inspect_model(
         for j in range(len(owners))
     )
     return Inspection(
-        facts=_facts(inside),
         label_names=names,
         clusters=clusters,
-        assignment=inside.assignment,
+        assignment=assignment,
         correlations=label_correlations(
-            names, clf.soft_labels_, clf.cluster_sizes_.astype(float), n_clusterings, together
+            names, clf.soft_labels_, clf.cluster_sizes_.astype(float), assignment.shape[1], together
         ),
     )
 
 
-def _facts(inside: Unwrapped) -> dict[str, Any]:
-    clf = inside.classifier
-    kernel = clf.kernel if isinstance(clf.kernel, str) else getattr(clf.kernel, "__name__", "own")
-    return {
-        "kernel": kernel,
-        "width": None if clf.width_ is None else float(clf.width_),
-        "alpha": float(clf.alpha),
-        "beta": float(clf.beta),
-        "gamma": float(clf.gamma),
-        "rows": inside.n_rows,
-        "features": int(clf.n_features_in_),
-        "labels": int(clf.soft_labels_.shape[1]),
-        "clusters": len(clf.cluster_sizes_),
-        "clusterings": int(inside.assignment.shape[1]),
-    }
+def _classifier_inside(model: Any) -> IMCCClassifier:
+    """Return the IMCCClassifier inside a fitted model, with its arrays in NumPy."""
+    inside = innermost(model)
+    check_is_fitted(inside)
+    if not isinstance(inside, IMCCClassifier):
+        raise InvalidTypeError(
+            "model",
+            "must be an IMCCClassifier, or contain one inside IMCCClassifierCV, TunedThresholds, a "
+            f"search or a pipeline: {type(inside).__name__} has no virtual examples",
+        )
+    if not hasattr(inside, "assignment_"):
+        raise InvalidArgumentError(
+            "model",
+            "does not store the cluster of each training row, because it was fitted with "
+            "approximation='nystroem' or on a stream: its clusters cannot be inspected",
+        )
+    clf = copy.copy(inside)
+    for name, value in vars(inside).items():
+        setattr(clf, name, to_numpy(value))
+    clf._model = moved_record(clf._model, np.empty(0))
+    return clf
+
+
+def _stored_rows(clf: IMCCClassifier) -> Features | None:
+    """Return the training rows that a kernel model stores."""
+    model = clf._model
+    if not isinstance(model, KernelModel):
+        return None
+    return (
+        model.rows if model.origin is None else model.rows + model.origin.astype(model.rows.dtype)
+    )
+
+
+def _check_training_data(
+    name: str, values: Features, means: np.ndarray, assignment: np.ndarray
+) -> None:
+    """Raise an error unless the means of the values per cluster are those of the model."""
+    shape = (len(assignment), means.shape[1])
+    if values.shape != shape:
+        raise InvalidArgumentError(
+            name, f"must be that of the training data, of shape {shape}, got {values.shape}"
+        )
+    again = virtual_examples(values, np.zeros((len(assignment), 1)), assignment).centers
+    if np.abs(again - means).max() > _TOLERANCE * max(float(np.abs(means).max()), 1e-300):
+        raise InvalidArgumentError(
+            name,
+            "must be that of the training data in their original order: its means per cluster "
+            "differ from those of the model",
+        )
 
 
 def label_correlations(

@@ -37,20 +37,10 @@ from imcc._utils.text import printable
 from imcc._utils.validation import check_count
 from imcc._utils.wrappers import layers
 from imcc.estimators.base import LogOddsClassifierMixin
-from imcc.estimators.cross_fit import scoring_method
+from imcc.estimators.cross_fit import label_scores, scoring_method
 from imcc.estimators.thresholds import score_thresholds
-from imcc.inspection._mixed import (
-    Mixer,
-    Score,
-    as_rows,
-    count_labels,
-    faster,
-    make_mixer,
-    scorer,
-    take_rows,
-    values_of_row,
-)
-from imcc.inspection._results import Result, as_frame, label_index, names_of_labels
+from imcc.inspection._mixed import Mixer, as_rows, encoded, make_mixer, take_rows
+from imcc.inspection._results import Result, as_frame, names_of_labels
 
 # Maximum number of mixed rows, and of their cells, that are scored at a time.
 _ROWS = 2048
@@ -143,7 +133,16 @@ class ColumnAttribution(Result):
         """
         if label is None:
             return int(np.argmax(self.scores - self.thresholds))
-        return label_index(self.label_names, label)
+        if label in self.label_names:
+            return self.label_names.index(str(label))
+        if isinstance(label, str) or not 0 <= label < len(self.label_names):
+            listed = ", ".join(map(repr, self.label_names[:5]))
+            listed += ", ..." if len(self.label_names) > 5 else ""
+            raise InvalidArgumentError(
+                "label",
+                f"must be one of the model's labels ({listed}) or its index, got {label!r}",
+            )
+        return int(label)
 
     def parts(self, label: int | str | None = None, top: int | None = None) -> list[ColumnPart]:
         """Return the contributions to the score of a label, by decreasing absolute value.
@@ -173,22 +172,17 @@ class ColumnAttribution(Result):
             for i in order
         ]
 
-    def predicted(self, label: int | str | None = None) -> bool:
-        """Return whether a label is predicted."""
-        j = self.index(label)
-        return bool(self.scores[j] >= self.thresholds[j])
-
     def decision(self, label: int | str | None = None) -> str:
         """Return the score of a label and whether it is predicted, in words.
 
         Log-odds are shown as probabilities.
         """
         j = self.index(label)
-        name, values = self.scale, (self.scores[j], self.thresholds[j])
+        name, score, threshold = self.scale, self.scores[j], self.thresholds[j]
+        predicted = "predicted" if score >= threshold else "not predicted"
         if self.scale == "log-odds":
-            name, values = "probability", expit(values)
-        predicted = "predicted" if self.predicted(j) else "not predicted"
-        return f"{name} {values[0]:.3f}, {predicted} (from {values[1]:.3f} on)"
+            name, score, threshold = "probability", expit(score), expit(threshold)
+        return f"{name} {score:.3f}, {predicted} (from {threshold:.3f} on)"
 
     def _title(self) -> str:
         j = self.index()
@@ -315,13 +309,10 @@ def explain_columns(
     >>> bool(np.allclose(total, clf.decision_function([[2.0, 0.0, 0.0]])[0]))
     True
     """
-    for name, value in (
-        ("n_background", n_background),
-        ("max_evaluations", max_evaluations),
-        ("random_state", random_state),
-    ):
-        check_count(name, value, at_least=0 if name == "random_state" else 1)
+    check_count("n_background", n_background)
+    check_count("max_evaluations", max_evaluations)
     check_count("max_columns", max_columns, at_least=2)
+    check_count("random_state", random_state, at_least=0)
     background = as_rows(background)
     n_rows = int(background.shape[0])
     if not n_rows:
@@ -330,24 +321,20 @@ def explain_columns(
     drawn = np.arange(n_rows)
     if n_background < n_rows:
         drawn = np.sort(rng.choice(n_rows, n_background, replace=False))
-    cells = make_mixer(model, x, take_rows(background, drawn), feature_names)
-    everything = np.arange(len(drawn))
-    nothing = np.zeros((len(drawn), len(cells.columns)), dtype=bool)
-    row = cells.mixed(everything[:1], ~nothing[:1])
-    n_labels = count_labels(model, row)
-    score = scorer(model, n_labels)
-    of_row = _checked(score(row))[0]
-    of_background = _checked(score(cells.mixed(everything, nothing)))
+    mixer = make_mixer(model, x, take_rows(background, drawn), feature_names)
+    columns, (values,) = list(mixer.columns), mixer.texts(1)
+    every, none = np.arange(len(drawn)), np.zeros((len(drawn), len(columns)), dtype=bool)
+    of_row = _scores(model, mixer.mixed(every[:1], ~none[:1]))[0]
+    of_background = _scores(model, mixer.mixed(every, none))
+    n_labels = len(of_row)
     names = names_of_labels(model, n_labels, label_names)
-    mixer, score = faster(model, cells, score, n_labels, random_state)
-    game = _Game(mixer, score, of_row, of_background)
-    columns, values = list(cells.columns), values_of_row(cells)
+    game = _Game(*encoded(model, mixer), of_row, of_background)
     if len(columns) > max_columns:
         alone = _most_important(game, max_columns - 1, max_evaluations)
         n_others = len(columns) - len(alone)
         columns = [*(columns[g] for g in alone), f"{n_others:,} other columns"]
         values = [*(values[g] for g in alone), f"{n_others:,} columns"]
-        group_of = np.full(len(cells.columns), len(alone))
+        group_of = np.full(len(mixer.columns), len(alone))
         group_of[alone] = np.arange(len(alone))
         game.regroup(group_of)
     left = max_evaluations - game.n_evaluations
@@ -391,7 +378,8 @@ def _scale(model: Any) -> str:
     return "log-odds" if is_ours and hasattr(model, "predict_proba") else "score"
 
 
-def _checked(scores: np.ndarray) -> np.ndarray:
+def _scores(model: Any, rows: Any) -> np.ndarray:
+    scores = label_scores(model, rows).astype(np.float64)
     if not np.isfinite(scores).all():
         raise InvalidArgumentError("model", "has scores for these rows that are not finite")
     return scores
@@ -416,9 +404,9 @@ class _Game:
     """
 
     def __init__(
-        self, mixer: Mixer, score: Score, of_row: np.ndarray, of_background: np.ndarray
+        self, model: Any, mixer: Mixer, of_row: np.ndarray, of_background: np.ndarray
     ) -> None:
-        self._mixer, self._score = mixer, score
+        self._model, self._mixer = model, mixer
         self._by_column, self._rows = mixer.differs(), np.arange(len(of_background))
         self.of_row, self.of_background = of_row, of_background
         self.n_evaluations = 0
@@ -447,10 +435,10 @@ class _Game:
                 # Warnings about these cells were given when the original rows were scored.
                 warnings.simplefilter("ignore")
                 mixed = self._mixer.mixed(self._rows[rows[part]], taken[part][:, self.group_of])
-                found[part] = self._score(mixed)
+                found[part] = _scores(self._model, mixed)
             self.n_evaluations += len(rows[part])
             report_progress(start + block, len(rows))
-        return _checked(found)
+        return found
 
 
 def _most_important(game: _Game, count: int, max_evaluations: int) -> np.ndarray:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -11,22 +12,27 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.utils import check_array
 
 from imcc._math.thresholds import cuts
-from imcc._utils.config import get_config
-from imcc._utils.validation import check_thresholds, label_matrix
-from imcc.inspection._bootstrap import (
-    Estimate,
-    check_resampling,
-    estimate,
-    ranked_measures,
-    resampled_counts,
-    tails_of,
-)
+from imcc._utils.validation import check_count, check_share, check_thresholds, label_matrix
+from imcc.inspection._bootstrap import Estimate, estimate, resample_labels
 from imcc.inspection._results import Result, check_names
 from imcc.metrics import f1_of_counts, macro_f1, macro_f1_present, micro_f1
 
 
+class _WithIntervals:
+    intervals: dict[str, tuple[float, float]]
+
+    def estimate(self, name: str) -> Estimate:
+        """Return a measure by its name, with its interval; the bounds are NaN if there is none."""
+        return Estimate(getattr(self, name), *self.intervals.get(name, (np.nan, np.nan)))
+
+    def _add_intervals(self, resampled: Mapping[str, np.ndarray], confidence: float) -> None:
+        for name, drawn in resampled.items():
+            found = estimate(getattr(self, name), drawn, confidence)
+            self.intervals[name] = found.low, found.high
+
+
 @dataclass(frozen=True)
-class LabelDiagnosis:
+class LabelDiagnosis(_WithIntervals):
     """Quality of the predictions of one label.
 
     Attributes
@@ -72,23 +78,9 @@ class LabelDiagnosis:
     best_f1: float
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
 
-    def estimate(self, name: str) -> Estimate:
-        """Return a measure with its interval; the bounds are NaN if there is none.
-
-        Parameters
-        ----------
-        name : {"f1", "auc", "average_precision"}
-            The measure.
-
-        Returns
-        -------
-        Estimate
-        """
-        return Estimate(getattr(self, name), *self.intervals.get(name, (np.nan, np.nan)))
-
 
 @dataclass(frozen=True, repr=False)
-class Diagnostics(Result):
+class Diagnostics(_WithIntervals, Result):
     """Diagnostics per label, and averages over the labels.
 
     Attributes
@@ -127,20 +119,6 @@ class Diagnostics(Result):
     n_resamples: int = 0
     confidence: float = 0.95
 
-    def estimate(self, name: str) -> Estimate:
-        """Return an average with its interval; the bounds are NaN if there is none.
-
-        Parameters
-        ----------
-        name : {"macro_f1", "macro_auc", "macro_average_precision", "micro_f1"}
-            The average.
-
-        Returns
-        -------
-        Estimate
-        """
-        return Estimate(getattr(self, name), *self.intervals.get(name, (np.nan, np.nan)))
-
     _n_index = 1
     _shown = ("label", "support", "predicted", "precision", "recall", "f1", "auc", "best_f1")
 
@@ -153,7 +131,7 @@ class Diagnostics(Result):
     def _table(self) -> dict[str, list[Any]]:
         names = [f.name for f in fields(LabelDiagnosis) if f.name != "intervals"]
         columns = {name: [getattr(label, name) for label in self.labels] for name in names}
-        for name in RESAMPLED if self.n_resamples else ():
+        for name in self.labels[0].intervals:
             bounds = [label.intervals[name] for label in self.labels]
             columns[f"{name}_low"], columns[f"{name}_high"] = map(list, zip(*bounds, strict=True))
         return columns
@@ -221,17 +199,18 @@ def diagnose(
     >>> second.f1, second.best_threshold, second.best_f1
     (0.0, -0.25, 1.0)
     """
-    check_resampling(n_resamples, confidence, at_least=0)
+    check_count("n_resamples", n_resamples, at_least=0)
+    check_share("confidence", confidence)
     on, scores, names = checked(y_true, scores, label_names)
     limits = check_thresholds(thresholds, on.shape[1])
     predicted = scores >= limits
-    labels = tuple(
+    labels = [
         _diagnose_label(names[j], on[:, j], scores[:, j], predicted[:, j], float(limits[j]))
         for j in range(on.shape[1])
-    )
+    ]
     right, marked, there = (int(v.sum()) for v in (on & predicted, predicted, on))
     found = Diagnostics(
-        labels=labels,
+        labels=tuple(labels),
         n_rows=len(on),
         macro_f1=macro_f1(on, predicted),
         macro_f1_present=macro_f1_present(on, predicted),
@@ -245,56 +224,20 @@ def diagnose(
     )
     if not n_resamples:
         return found
-    rng = np.random.default_rng(random_state)
-    return _with_intervals(found, on, scores, predicted, tails_of(confidence), rng)
+    drawn = resample_labels(on, scores, predicted, np.ones_like(on), n_resamples, random_state)
+    counts = drawn.right, drawn.predicted - drawn.right, drawn.given - drawn.right
+    values = {
+        "f1": f1_of_counts(*counts),
+        "auc": drawn.auc,
+        "average_precision": drawn.average_precision,
+    }
+    means = {f"macro_{name}": _means_defined(of_labels) for name, of_labels in values.items()}
+    means["micro_f1"] = f1_of_counts(*(count.sum(axis=1) for count in counts))
 
-
-# The measures with bootstrap intervals.
-RESAMPLED = ("f1", "auc", "average_precision")
-
-
-def _with_intervals(
-    found: Diagnostics,
-    on: np.ndarray,
-    scores: np.ndarray,
-    predicted: np.ndarray,
-    tails: tuple[float, float],
-    rng: np.random.Generator,
-) -> Diagnostics:
-    n, q = on.shape
-    drawn = np.empty((len(RESAMPLED), found.n_resamples, q))
-    micro = np.empty(found.n_resamples)
-    right, either = (on & predicted).astype(float), on.astype(float) + predicted
-    start = 0
-    # Blocks of about the size of a cache, as several arrays of this size are computed per label.
-    for counts in resampled_counts(n, found.n_resamples, rng, get_config().kernel_entries):
-        part = slice(start, start + len(counts))
-        start += len(counts)
-        hits, both = 2 * (counts @ right), counts @ either
-        drawn[0, part] = np.divide(hits, both, out=np.zeros_like(hits), where=both > 0)
-        total = both.sum(axis=1)
-        micro[part] = np.divide(hits.sum(axis=1), total, out=np.zeros(len(total)), where=total > 0)
-        for j in range(q):
-            average, auc = ranked_measures(on[:, j], scores[:, j], counts)
-            drawn[1, part, j], drawn[2, part, j] = auc, average
-    labels = []
-    for j, label in enumerate(found.labels):
-        bounds = {
-            name: estimate(getattr(label, name), drawn[k, :, j], tails)
-            for k, name in enumerate(RESAMPLED)
-        }
-        labels.append(replace(label, intervals={n: (e.low, e.high) for n, e in bounds.items()}))
-    defined = ~np.isnan(drawn)
-    sums = np.where(defined, drawn, 0.0).sum(axis=2)
-    counts_defined = defined.sum(axis=2)
-    means = np.full(sums.shape, np.nan)
-    np.divide(sums, counts_defined, out=means, where=counts_defined > 0)
-    overall = {f"macro_{name}": means[k] for k, name in enumerate(RESAMPLED)} | {"micro_f1": micro}
-    intervals = {}
-    for name, values in overall.items():
-        one = estimate(getattr(found, name), values, tails)
-        intervals[name] = (one.low, one.high)
-    return replace(found, labels=tuple(labels), intervals=intervals)
+    found._add_intervals(means, confidence)
+    for j, label in enumerate(labels):
+        label._add_intervals({name: v[:, j] for name, v in values.items()}, confidence)
+    return found
 
 
 def _diagnose_label(
@@ -323,13 +266,16 @@ def _share(part: int, whole: int) -> float:
     return part / whole if whole else float("nan")
 
 
-def _shares(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    return np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)
-
-
 def _mean_defined(values: Sequence[float]) -> float:
     defined = [value for value in values if not np.isnan(value)]
     return float(np.mean(defined)) if defined else float("nan")
+
+
+def _means_defined(values: np.ndarray) -> np.ndarray:
+    """Return the means of rows without NaN; NaN where there is nothing else."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return np.nanmean(values, axis=1)
 
 
 def checked(

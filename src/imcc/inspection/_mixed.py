@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,34 +19,7 @@ from sklearn.pipeline import Pipeline
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.optional import require
 from imcc._utils.wrappers import first_step_with, layers
-from imcc.estimators.cross_fit import label_scores, scoring_method
 from imcc.inspection._results import names_of_features
-
-# Number of mixed rows on which mixed features are compared with the features of mixed rows.
-_COMPARED = 16
-_TOLERANCE = 1e-9
-
-
-class Mixer(Protocol):
-    """One row, background rows, and a way to mix them."""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the columns."""
-
-    def mixed(self, rows: np.ndarray, taken: np.ndarray) -> Any:
-        """Return background rows with some columns taken from the one row.
-
-        Parameters
-        ----------
-        rows : ndarray of shape (n,)
-            Indices of background rows.
-        taken : ndarray of bool of shape (n, n_columns)
-            Which columns are taken from the one row.
-        """
-
-    def differs(self) -> np.ndarray:
-        """Return where background rows differ from the one row, shape (n_rows, n_columns)."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +41,15 @@ class ArrayMixer:
     owners: np.ndarray
 
     def mixed(self, rows: np.ndarray, taken: np.ndarray) -> Any:
-        """Return background rows with some columns taken from the one row."""
+        """Return background rows with some columns taken from the one row.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n,)
+            Indices of background rows.
+        taken : ndarray of bool of shape (n, n_columns)
+            Which columns are taken from the one row.
+        """
         if not sp.issparse(self.background):
             return np.where(taken[:, self.owners], self.row, self.background[rows])
         others = self.background[rows]
@@ -84,7 +65,7 @@ class ArrayMixer:
         return type(self.background)(found)
 
     def differs(self) -> np.ndarray:
-        """Return where background rows have another value than the one row."""
+        """Return where background rows differ from the one row, shape (n_rows, n_columns)."""
         n_rows = self.background.shape[0]
         found = np.zeros((n_rows, len(self.columns)), dtype=bool)
         if sp.issparse(self.background):
@@ -97,6 +78,15 @@ class ArrayMixer:
             rows, features = np.nonzero(~same)
         found[rows, self.owners[features]] = True
         return found
+
+    def texts(self, count: int) -> list[list[str]]:
+        """Return the first rows as text, the one row before the background rows.
+
+        Missing values are "missing".
+        """
+        parts = self.row, self.background[: count - 1]
+        dense = (part.toarray() if sp.issparse(part) else part for part in parts)
+        return [[_as_text(value) for value in row] for part in dense for row in part.tolist()]
 
 
 @dataclass(frozen=True)
@@ -149,6 +139,15 @@ class FrameMixer:
             found.append([cell != first for cell in others])
         return np.array(found, dtype=bool).T
 
+    def texts(self, count: int) -> list[list[str]]:
+        """Return the first rows as text, the one row before the background rows."""
+        columns = [map(_as_text, self.cells(name)[:count]) for name in self.columns]
+        return [list(row) for row in zip(*columns, strict=True)]
+
+
+#: One row, background rows, and a way to mix them.
+Mixer: TypeAlias = ArrayMixer | FrameMixer
+
 
 def make_mixer(
     model: Any, x: Any, background: Any, feature_names: Sequence[str] | None = None
@@ -187,10 +186,8 @@ def make_mixer(
             raise InvalidArgumentError(which, f"lacks columns that the model uses: {absent[:10]}")
     if kind == "arrow":
         pa = require("pyarrow", "Mixing rows")
-        parts = [_plain_codes(part.select(names)) for part in (x, background)]
-        types = map(_common_type, parts[0].schema.types, parts[1].schema.types)
-        schema = pa.schema(list(zip(names, types, strict=True)))
-        joined = pa.concat_tables([part.cast(schema) for part in parts]).combine_chunks()
+        columns = {name: _joined_columns(pa, x[name], background[name]) for name in names}
+        joined = pa.table(columns)
     elif kind == "pandas":
         pandas = require("pandas", "Mixing rows")
         joined = pandas.concat([x[names], background[names]], ignore_index=True)
@@ -201,26 +198,24 @@ def make_mixer(
     return FrameMixer(tuple(names), kind, joined)
 
 
-def _plain_codes(table: Any) -> Any:
-    """Return an Arrow table with decoded dictionary columns: another table may have plain text."""
-    pa = require("pyarrow", "Mixing rows")
-    kinds = [
-        (field.name, field.type.value_type if pa.types.is_dictionary(field.type) else field.type)
-        for field in table.schema
-    ]
-    return table.cast(pa.schema(kinds))
-
-
-def _common_type(own: Any, other: Any) -> Any:
-    """Return the Arrow type for a column of the one row and of background rows.
+def _joined_columns(pa: Any, own: Any, others: Any) -> Any:
+    """Return an Arrow column of the one row and background rows, in a type that suits both.
 
     A single row does not determine the type of a column: a missing value has none, and 40 is an
-    integer.
+    integer.  Codes of a dictionary are decoded.
     """
-    types = require("pyarrow", "Mixing rows").types
-    is_text = types.is_string(other) or types.is_large_string(other)
-    widened = types.is_integer(own) and (types.is_integer(other) or types.is_floating(other))
-    return other if types.is_null(own) or is_text or widened else own
+    own, others = (
+        column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        for column in (own, others)
+    )
+    types = pa.types
+    is_text = types.is_string(others.type) or types.is_large_string(others.type)
+    is_wider = types.is_integer(own.type) and (
+        types.is_integer(others.type) or types.is_floating(others.type)
+    )
+    common = others.type if types.is_null(own.type) or is_text or is_wider else own.type
+    chunks = [*own.cast(common).chunks, *others.cast(common).chunks]
+    return pa.chunked_array(chunks, type=common).combine_chunks()
 
 
 def as_rows(table: Any) -> Any:
@@ -284,13 +279,13 @@ def take_rows(background: Any, rows: Any) -> Any:
     return background[rows]
 
 
-def values_of_row(mixer: Mixer) -> list[str]:
-    """Return the values of the one row as text, "missing" for missing values."""
-    if isinstance(mixer, FrameMixer):
-        return [_as_text(mixer.cells(name)[0]) for name in mixer.columns]
-    assert isinstance(mixer, ArrayMixer)
-    row = mixer.row.toarray()[0] if sp.issparse(mixer.row) else mixer.row[0]
-    return [_as_text(value) for value in row.tolist()]
+def row_texts(
+    model: Any, X: Any, rows: Sequence[int], feature_names: Sequence[str] | None = None
+) -> tuple[tuple[str, ...], list[list[str]]]:
+    """Return the columns of a table that a model uses, and some rows in them as text."""
+    first, chosen = take_rows(X, rows[:1]), take_rows(X, rows)
+    mixer = make_mixer(model, first, chosen, feature_names)
+    return mixer.columns, mixer.texts(len(rows) + 1)[1:]
 
 
 def _as_text(value: Any) -> str:
@@ -299,53 +294,27 @@ def _as_text(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-Score = Callable[[Any], np.ndarray]
+def encoded(model: Any, mixer: Mixer) -> tuple[Any, Mixer]:
+    """Return a model and a mixer of features instead of cells, if each is made from one column.
 
-
-def count_labels(model: Any, X: Any) -> int:
-    """Return the number of scores per row."""
-    found = getattr(model, scoring_method(model))(X)
-    if isinstance(found, list):  # one array of class probabilities per label
-        return len(found)
-    return 1 if np.ndim(found) == 1 else int(np.shape(found)[1])
-
-
-def scorer(model: Any, n_labels: int) -> Score:
-    """Return a function that computes the scores of rows, shape (n_rows, n_labels)."""
-    return lambda X: label_scores(model, X, n_labels).astype(np.float64)
-
-
-def faster(model: Any, mixer: Mixer, score: Score, n_labels: int, seed: int) -> tuple[Mixer, Score]:
-    """Mix features instead of cells if each feature is derived from a single column.
-
-    Text is then encoded once per row, not once per mixed row.  On some mixed rows, it is checked
-    that the scores are the same; if they are not, or if the model has no such encoder, ``mixer``
-    and ``score`` are returned unchanged.
+    Text is then encoded once per row, not once per mixed row; the scores are the same.  If the
+    model does not begin with an encoder of tables, ``model`` and ``mixer`` are returned unchanged.
     """
     encoder = first_step_with(model, "feature_columns")
     inside = None if encoder is None else _without(model, encoder)
     if encoder is None or inside is None or not isinstance(mixer, FrameMixer):
-        return mixer, score
+        return model, mixer
     columns = list(mixer.columns)
     made_from = encoder.feature_columns()
     if not set(made_from) <= set(columns):
-        return mixer, score
+        return model, mixer
     owners = np.array([columns.index(name) for name in made_from])
-    n_rows = len(mixer.frame) - 1
     with warnings.catch_warnings():
         # Warnings about these cells were given when the original rows were scored.
         warnings.simplefilter("ignore")
         features = encoder.transform(mixer.frame)
-        features = features.tocsr() if sp.issparse(features) else np.asarray(features)
-        mixed = ArrayMixer(mixer.columns, features[:1], features[1:], owners)
-        rng = np.random.default_rng(seed)
-        rows = rng.integers(0, n_rows, _COMPARED)
-        taken = rng.random((_COMPARED, len(columns))) < 0.5
-        slow = score(mixer.mixed(rows, taken))
-        fast = scorer(inside, n_labels)(mixed.mixed(rows, taken))
-    if fast.shape != slow.shape or not np.allclose(fast, slow, rtol=_TOLERANCE, atol=_TOLERANCE):
-        return mixer, score
-    return mixed, scorer(inside, n_labels)
+    features = features.tocsr() if sp.issparse(features) else np.asarray(features)
+    return inside, ArrayMixer(mixer.columns, features[:1], features[1:], owners)
 
 
 def _without(model: Any, encoder: Any) -> Any | None:

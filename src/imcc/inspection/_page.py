@@ -9,26 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from imcc._utils.config import get_config
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.files import save
 from imcc._utils.html import embedded_json, render_page
 from imcc._utils.progress import part, report_progress
 from imcc._utils.text import printable
-from imcc._utils.validation import (
-    check_count,
-    check_number,
-)
+from imcc._utils.validation import check_count, check_number
 from imcc._utils.wrappers import describe, first_with
 from imcc.estimators.cross_fit import deciding_method, label_scores
 from imcc.estimators.thresholds import decision_thresholds
-from imcc.inspection._bootstrap import (
-    check_resampling,
-    estimate,
-    ranked_measures,
-    resampled_counts,
-    tails_of,
-)
+from imcc.inspection._bootstrap import LabelMeasures, estimate, measure_labels, resample_labels
+from imcc.inspection._calibration import MEASURES, BinnedProbabilities
 from imcc.inspection._columns import explain_columns
 from imcc.inspection._label_issues import (
     LabelIssues,
@@ -36,7 +27,7 @@ from imcc.inspection._label_issues import (
     kept_probabilities,
     signs_and_names,
 )
-from imcc.inspection._mixed import as_rows, make_mixer, take_rows, values_of_row
+from imcc.inspection._mixed import as_rows, row_texts, take_rows
 from imcc.inspection._results import names_of_labels
 
 # Thresholds of the slider: hundredths, and finer near 0 and 1, where those of rare labels are.
@@ -139,54 +130,53 @@ def model_page(
     True
     """
     check_count("n_explained", n_explained, at_least=0)
-    check_resampling(n_resamples, 0.95, at_least=0)
+    check_count("n_resamples", n_resamples, at_least=0)
     shares = (1.0, 1.0, 3.0)
     with part(0, shares, "scoring rows"):
-        judged = _judge(model, X, y, label_names)
-    n = len(judged.signs)
+        rows = _evaluated_rows(model, X, y, label_names)
+    n = len(rows.signs)
     own_names = [str(name) for name in (range(n) if row_names is None else row_names)]
     if len(own_names) != n:
         raise InvalidArgumentError("row_names", f"has {len(own_names)} entries for {n} rows")
-    price = _prices(costs, judged.names)
+    prices = _prices(costs, rows.names)
     with part(1, shares, "resampling"):
-        labels = _labels(judged, n_resamples, random_state)
+        labels = _labels(rows, n_resamples, random_state)
     issues = None
-    if judged.is_probability:
-        y_known = np.where(judged.signs == 0, np.nan, judged.signs > 0)
-        issues = find_label_issues(judged.values, y_known, label_names=judged.names)
-    errors = _errors(judged)
-    rows: dict[int, dict[str, Any]] = {}
+    if rows.are_probabilities:
+        y_known = np.where(rows.known, rows.on, np.nan)
+        issues = find_label_issues(rows.values, y_known, label_names=rows.names)
+    errors = _errors(rows)
+    listed = dict.fromkeys(i for pair in errors for side in pair for i in side)
+    listed |= dict.fromkeys(map(int, issues.rows[:_ISSUES]) if issues is not None else ())
+    contents: dict[int, dict[str, Any]] = {}
     columns, n_columns = list[str](), 0
     if X is not None:
-        wanted = list(dict.fromkeys(i for pair in errors for side in pair for i in side))
-        wanted += [int(i) for i in issues.rows[:_ISSUES]] if issues is not None else []
-        wanted = list(dict.fromkeys(wanted))[:_ROWS]
         with part(2, shares, "explaining errors"):
+            wanted = list(listed)[:_ROWS]
             columns, n_columns, cells = _cells(model, X, wanted, feature_names)
-            rows = {i: {"cells": c} for i, c in zip(wanted, cells, strict=True)}
-            why = _explanations(model, X, errors, n_explained, judged, feature_names, random_state)
+            contents = {i: {"cells": c} for i, c in zip(wanted, cells, strict=True)}
+            why = _explanations(model, X, errors, n_explained, rows, feature_names, random_state)
         for i, parts in why.items():
-            rows.setdefault(i, {})["why"] = parts
-    shown = [] if issues is None else _issue_rows(issues, own_names)
+            contents.setdefault(i, {})["why"] = parts
     data = {
         "labels": [
             {
-                "name": printable(name),
-                **label["page"],
-                "cost": list(price[j]) if price is not None else None,
-                "fp": [[i, _number(judged.values[i, j])] for i in errors[j][0]],
-                "fn": [[i, _number(judged.values[i, j])] for i in errors[j][1]],
+                "name": label["name"],
+                **_curve(rows, j),
+                "cost": prices[j] if prices is not None else None,
+                "fp": [[i, _number(rows.values[i, j])] for i in errors[j][0]],
+                "fn": [[i, _number(rows.values[i, j])] for i in errors[j][1]],
             }
-            for j, (name, label) in enumerate(zip(judged.names, labels, strict=True))
+            for j, label in enumerate(labels)
         ],
-        "grid": _GRID.tolist() if judged.is_probability else None,
+        "grid": _GRID.tolist() if rows.are_probabilities else None,
         "columns": columns,
         "n_columns": n_columns,
-        "rows": {str(i): row for i, row in rows.items()},
-        "names": {str(i): printable(own_names[i]) for i in _all_rows(errors, issues)},
-        "pairs": _co_occurrence(judged),
-        "held_out": judged.source == "held_out",
-        "csv": "" if issues is None else _csv(issues, own_names),
+        "rows": {str(i): row for i, row in contents.items()},
+        "names": {str(i): printable(own_names[i]) for i in listed},
+        "pairs": _co_occurrence(rows),
+        "held_out": rows.are_held_out,
+        "csv": "" if issues is None else issues.to_csv(own_names),
     }
     page = render_page(
         "imcc.inspection",
@@ -194,12 +184,12 @@ def model_page(
         {},
         title=printable(title or describe(model)),
         kind=describe(model),
-        judged=judged,
+        rows=rows,
         has_rows=X is not None,
-        summary=_summary(judged, labels),
+        summary=_summary(rows, labels),
         made_of=_made_of(model),
-        labels=[{"name": printable(n), **one} for n, one in zip(judged.names, labels, strict=True)],
-        issues=shown,
+        labels=labels,
+        issues=[] if issues is None else _issue_rows(issues, own_names),
         n_issues=0 if issues is None else len(issues),
         data=embedded_json(data),
     )
@@ -209,7 +199,7 @@ def model_page(
 
 
 @dataclass(frozen=True)
-class _Judged:
+class _EvaluatedRows:
     """Labels and predictions of the rows that a page is about.
 
     Attributes
@@ -221,25 +211,38 @@ class _Judged:
     thresholds : ndarray of shape (n_labels,)
         A label is predicted if its value is at least this.
     names : tuple of str
-    is_probability : bool
-    source : {"held_out", "given"}
-        Whether the values are held-out ones of the training rows, or those of given rows.
+    are_probabilities : bool
+        Whether the values are probabilities.
+    are_held_out : bool
+        Whether the values are held-out ones of the training rows, not those of given rows.
     """
 
     signs: np.ndarray
     values: np.ndarray
     thresholds: np.ndarray
     names: tuple[str, ...]
-    is_probability: bool
-    source: str
+    are_probabilities: bool
+    are_held_out: bool
+
+    @property
+    def known(self) -> np.ndarray:
+        """Which labels are known."""
+        return self.signs != 0
+
+    @property
+    def on(self) -> np.ndarray:
+        """Which labels the rows have."""
+        return self.signs > 0
 
     @property
     def predicted(self) -> np.ndarray:
-        """Where labels are predicted."""
-        return (self.values >= self.thresholds) & (self.signs != 0)
+        """Which of the known labels are predicted."""
+        return (self.values >= self.thresholds) & self.known
 
 
-def _judge(model: Any, X: Any, y: Any, label_names: Sequence[str] | None) -> _Judged:
+def _evaluated_rows(
+    model: Any, X: Any, y: Any, label_names: Sequence[str] | None
+) -> _EvaluatedRows:
     method = deciding_method(model)
     keeps = first_with(model, "held_out_proba_")
     if y is None and (X is not None or keeps is None):
@@ -271,45 +274,46 @@ def _judge(model: Any, X: Any, y: Any, label_names: Sequence[str] | None) -> _Ju
         raise InvalidArgumentError(
             "y", f"must have one column per label of the model, {kept.shape[1]}, got {count}"
         )
-    thresholds = decision_thresholds(model, count)
-    is_training = kept is not None and kept.shape == signs.shape and _agree(kept, signs)
-    if X is None and not is_training:
+    are_held_out = (
+        kept is not None
+        and kept.shape == signs.shape
+        # Rows of weight 0 have no labels there.
+        and bool(((kept == signs) | (kept == 0)).all())
+    )
+    if X is None and not are_held_out:
         raise InvalidArgumentError(
             "X", "is needed with these labels: they are not those of the training rows"
         )
-    is_probability = method == "predict_proba"
-    if is_training and chances is not None:
+    if are_held_out and chances is not None:
         values = chances
     else:
         values = label_scores(model, X, count, method=method).astype(np.float64)
-    signs = np.where(np.isnan(values), 0, signs)
-    source = "held_out" if is_training else "given"
-    return _Judged(signs, values, thresholds, names, is_probability, source)
+    return _EvaluatedRows(
+        signs=np.where(np.isnan(values), 0, signs),
+        values=values,
+        thresholds=decision_thresholds(model, count),
+        names=names,
+        are_probabilities=method == "predict_proba",
+        are_held_out=are_held_out,
+    )
 
 
-def _agree(kept: np.ndarray, signs: np.ndarray) -> bool:
-    """Whether labels are the training labels; rows of weight 0 have none there."""
-    return bool(((kept == signs) | (kept == 0)).all())
-
-
-def _prices(costs: Any, names: Sequence[str]) -> list[tuple[float, float]] | None:
+def _prices(costs: Any, names: Sequence[str]) -> list[list[float]] | None:
     """Return the costs of a false positive and a false negative per label."""
     if costs is None:
         return None
     pairs = costs if isinstance(costs, Mapping) else dict.fromkeys(names, costs)
     if unknown := [name for name in pairs if name not in names]:
         raise InvalidArgumentError("costs", f"names labels that the model lacks: {unknown[:5]}")
-    found = []
-    for name in names:
-        pair = pairs.get(name, (1.0, 1.0))
+    for pair in pairs.values():
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise InvalidArgumentError(
                 "costs", f"must be pairs (false positive, false negative), got {pair!r}"
             )
-        for value in pair:
-            check_number("costs", value, at_least=0)
-        found.append((float(pair[0]), float(pair[1])))
-    return found
+    return [
+        [check_number("costs", value, at_least=0) for value in pairs.get(name, (1, 1))]
+        for name in names
+    ]
 
 
 def _number(value: float) -> float:
@@ -319,138 +323,107 @@ def _number(value: float) -> float:
 # Numbers per label
 
 
-def _labels(judged: _Judged, n_resamples: int, seed: int) -> list[dict[str, Any]]:
-    """Return the numbers of each label, for the table and for the slider."""
-    known, on, predicted = judged.signs != 0, judged.signs > 0, judged.predicted
-    hits = on & predicted
-    drawn = _resampled(judged, n_resamples, seed)
-    found = []
-    for j in range(on.shape[1]):
-        rows = known[:, j]
-        own_on, values = on[rows, j], judged.values[rows, j]
-        support, n_predicted, tp = (int(a[:, j].sum()) for a in (on, predicted, hits))
-        average = ranked_measures(own_on, values, np.ones((1, len(values))))[0][0]
-        plain = {
-            "precision": tp / n_predicted if n_predicted else np.nan,
-            "recall": tp / support if support else np.nan,
-            "f1": 2 * tp / (support + n_predicted) if support + n_predicted else np.nan,
-            "average_precision": average if len(values) else np.nan,
+def _labels(rows: _EvaluatedRows, n_resamples: int, seed: int) -> list[dict[str, Any]]:
+    """Return the name and the numbers of each label, with intervals."""
+    matrices = rows.on, rows.values, rows.predicted, rows.known
+    counted = measure_labels(*matrices, np.ones((1, len(rows.signs))))
+    measured = _shares(counted)
+    drawn = _shares(resample_labels(*matrices, n_resamples, seed))
+    return [
+        {
+            "name": printable(name),
+            "support": int(counted.given[0, j]),
+            "predicted": int(counted.predicted[0, j]),
+            "threshold": float(rows.thresholds[j]),
+            **{
+                measure: estimate(float(values[0, j]), drawn[measure][:, j], 0.95)
+                for measure, values in measured.items()
+            },
         }
-        measures = {
-            name: estimate(float(value), drawn[name][:, j], tails_of(0.95))
-            for name, value in plain.items()
+        for j, name in enumerate(rows.names)
+    ]
+
+
+def _shares(counted: LabelMeasures) -> dict[str, np.ndarray]:
+    """Return the measures of the table of labels, NaN where undefined."""
+    right, given, predicted, average_precision, _ = counted
+    with np.errstate(invalid="ignore"):
+        return {
+            "precision": right / predicted,
+            "recall": right / given,
+            "f1": 2 * right / (given + predicted),
+            "average_precision": average_precision,
         }
-        found.append(
-            {
-                "support": support,
-                "n": int(rows.sum()),
-                "predicted": n_predicted,
-                "hits": tp,
-                "threshold": float(judged.thresholds[j]),
-                **measures,
-                "page": _curve(judged, own_on, values, float(judged.thresholds[j])),
-            }
-        )
-    return found
 
 
-def _resampled(judged: _Judged, n_resamples: int, seed: int) -> dict[str, np.ndarray]:
-    """Return the measures of bootstrap resamples, (n_resamples, n_labels) each."""
-    known, on, predicted = judged.signs != 0, judged.signs > 0, judged.predicted
-    n, q = on.shape
-    names = ("precision", "recall", "f1", "average_precision")
-    found: dict[str, list[np.ndarray]] = {name: [np.empty((0, q))] for name in names}
-    rng = np.random.default_rng(seed)
-    for counts in resampled_counts(n, n_resamples, rng, get_config().sum_entries):
-        tp, support, called = (counts @ a.astype(float) for a in (on & predicted, on, predicted))
-        with np.errstate(invalid="ignore"):
-            found["precision"].append(tp / called)
-            found["recall"].append(tp / support)
-            found["f1"].append(2 * tp / (support + called))
-        average = np.empty((len(counts), q))
-        for j in range(q):
-            rows = known[:, j]
-            average[:, j] = ranked_measures(on[rows, j], judged.values[rows, j], counts[:, rows])[0]
-        found["average_precision"].append(average)
-    return {name: np.concatenate(parts) for name, parts in found.items()}
+def _curve(rows: _EvaluatedRows, j: int) -> dict[str, Any]:
+    """Return the counts of a label by threshold, with the model's own among the thresholds.
 
-
-def _curve(judged: _Judged, on: np.ndarray, values: np.ndarray, own: float) -> dict[str, Any]:
-    """Return counts by threshold, with the model's own among them, and the calibration curve."""
+    For probabilities, also the calibration curve.
+    """
+    known, own = rows.signs[:, j] != 0, float(rows.thresholds[j])
+    on, values = rows.signs[known, j] > 0, rows.values[known, j]
     grid = _GRID
-    if not judged.is_probability:
-        grid = np.unique(np.quantile(values, np.linspace(0, 1, 101))) if len(values) else _GRID
+    if not rows.are_probabilities and len(values):
+        grid = np.unique(np.quantile(values, np.linspace(0, 1, 101)))
     at = int(np.searchsorted(grid, own))
-    grid = np.insert(grid, at, own)
-    everything, positive = np.sort(values), np.sort(values[on])
-    called = len(everything) - np.searchsorted(everything, grid, side="left")
-    tp = len(positive) - np.searchsorted(positive, grid, side="left")
-    page: dict[str, Any] = {
+    thresholds = np.insert(grid, at, own)
+    n_called, n_right = (
+        len(some) - np.searchsorted(np.sort(some), thresholds) for some in (values, values[on])
+    )
+    curve: dict[str, Any] = {
         "n": len(values),
-        "support": len(positive),
+        "support": int(on.sum()),
         "own": _number(own),
         "at": at,
-        "tp": tp.tolist(),
-        "called": called.tolist(),
+        "tp": n_right.tolist(),
+        "called": n_called.tolist(),
     }
-    if judged.is_probability:
-        page["bins"] = [[int(n), _number(p), _number(o)] for n, p, o in _bins(values, on) if n]
+    if not rows.are_probabilities:
+        curve["grid"] = [_number(value) for value in grid]
+    elif len(values):
+        bins = zip(*(b[0] for b in _binned(on, values).reliability()), strict=True)
+        curve["bins"] = [[int(n), _number(p), _number(o)] for n, p, o in bins if n]
     else:
-        page["grid"] = [_number(value) for value in np.delete(grid, at)]
-    return page
+        curve["bins"] = []
+    return curve
 
 
-def _bins(values: np.ndarray, on: np.ndarray) -> list[tuple[float, float, float]]:
-    """Return the rows, the mean probability and the observed frequency of each bin."""
-    at = np.minimum((values * _N_BINS).astype(int), _N_BINS - 1)
-    counts, sums, hits = (
-        np.bincount(at, weights=w, minlength=_N_BINS) for w in (np.ones(len(at)), values, on)
-    )
-    at_least_one = np.maximum(counts, 1)
-    return list(zip(counts, sums / at_least_one, hits / at_least_one, strict=True))
+def _binned(on: np.ndarray, values: np.ndarray) -> BinnedProbabilities:
+    return BinnedProbabilities(on[:, np.newaxis], values[:, np.newaxis], _N_BINS)
 
 
 # Errors, rows and suspect labels
 
 
-def _errors(judged: _Judged) -> list[tuple[list[int], list[int]]]:
-    """Return the worst false positives and false negatives of each label, as rows."""
-    known, on, predicted = judged.signs != 0, judged.signs > 0, judged.predicted
+def _errors(rows: _EvaluatedRows) -> list[tuple[list[int], list[int]]]:
+    """Return the worst false positives and false negatives of each label, as indices of rows."""
+    on, predicted = rows.on, rows.predicted
     q = on.shape[1]
     each = int(np.clip(_ROWS // (2 * q), 1, _ERRORS))
     frequent = set(np.argsort(-on.sum(axis=0), kind="stable")[:_LABELS].tolist())
-    found = []
-    for j in range(q):
-        lists = []
-        for wrong, sign in ((predicted & ~on, -1.0), (on & ~predicted & known, 1.0)):
-            rows = np.flatnonzero(wrong[:, j])
-            order = np.argsort(sign * judged.values[rows, j], kind="stable")
-            lists.append(rows[order][: each if j in frequent else 0].tolist())
-        found.append((lists[0], lists[1]))
-    return found
 
+    def worst(wrong: np.ndarray, j: int, sign: float) -> list[int]:
+        places = np.flatnonzero(wrong[:, j])
+        order = np.argsort(sign * rows.values[places, j], kind="stable")
+        return places[order][: each if j in frequent else 0].tolist()
 
-def _all_rows(errors: Any, issues: LabelIssues | None) -> list[int]:
-    rows = {i for pair in errors for side in pair for i in side}
-    return sorted(rows | (set() if issues is None else {int(i) for i in issues.rows[:_ISSUES]}))
+    return [(worst(predicted & ~on, j, -1.0), worst(on & ~predicted, j, 1.0)) for j in range(q)]
 
 
 def _cells(
     model: Any, X: Any, rows: list[int], feature_names: Sequence[str] | None
 ) -> tuple[list[str], int, list[list[str]]]:
     """Return the first columns that the model uses, how many it uses, and cells of some rows."""
-    X = as_rows(X)
-    longest, columns, count = _LONGEST, list[str](), 0
-    cells: list[list[str]] = []
-    for i in rows:
-        row = take_rows(X, [i])
-        mixer = make_mixer(model, row, row, feature_names)
-        columns, count = [printable(name) for name in mixer.columns[:_COLUMNS]], len(mixer.columns)
-        if not cells:
-            longest = min(longest, _CHARACTERS // max(1, len(rows) * len(columns)))
-        texts = [" ".join(text.split()) for text in values_of_row(mixer)[:_COLUMNS]]
-        cells.append([_shortened(text, longest) for text in texts])
-    return columns, count, cells
+    if not rows:
+        return [], 0, []
+    columns, texts = row_texts(model, as_rows(X), rows, feature_names)
+    shown = columns[:_COLUMNS]
+    longest = min(_LONGEST, _CHARACTERS // max(1, len(rows) * len(shown)))
+    cells = [
+        [_shortened(" ".join(text.split()), longest) for text in row[:_COLUMNS]] for row in texts
+    ]
+    return [printable(name) for name in shown], len(columns), cells
 
 
 def _shortened(text: str, longest: int) -> str:
@@ -463,29 +436,18 @@ def _explanations(
     X: Any,
     errors: list[tuple[list[int], list[int]]],
     count: int,
-    judged: _Judged,
+    rows: _EvaluatedRows,
     feature_names: Sequence[str] | None,
     seed: int,
 ) -> dict[int, dict[str, Any]]:
     """Explain the worst errors of all labels in turn, until there are enough rows."""
-    queue = [
-        (place, j, rows[place])
-        for place in range(_ERRORS)
-        for j, pair in enumerate(errors)
-        for rows in pair
-        if place < len(rows)
-    ]
-    queue.sort(key=lambda one: one[0])
-    rows = list(dict.fromkeys(i for _, _, i in queue))[:count]
-    listed: dict[int, set[int]] = {}
-    for j, pair in enumerate(errors):
-        for i in (*pair[0], *pair[1]):
-            listed.setdefault(i, set()).add(j)
     X = as_rows(X)
     if int(X.shape[0]) < 2:
         return {}
+    in_turn = (side[k] for k in range(_ERRORS) for pair in errors for side in pair if k < len(side))
+    chosen = list(dict.fromkeys(in_turn))[:count]
     found: dict[int, dict[str, Any]] = {}
-    for number, i in enumerate(rows):
+    for number, i in enumerate(chosen):
         one = explain_columns(
             model,
             take_rows(X, [i]),
@@ -494,7 +456,7 @@ def _explanations(
             max_evaluations=_EVALUATIONS,
             max_columns=_PARTS + 2,
             random_state=seed,
-            label_names=judged.names,
+            label_names=rows.names,
             feature_names=feature_names,
         )
         found[i] = {
@@ -502,46 +464,36 @@ def _explanations(
                 [printable(p.column), _shortened(p.value, 120), _number(p.contribution)]
                 for p in one.parts(j, _PARTS)
             ]
-            for j in sorted(listed[i])
+            for j, (false_positives, false_negatives) in enumerate(errors)
+            if i in false_positives or i in false_negatives
         }
-        report_progress(number + 1, len(rows))
+        report_progress(number + 1, len(chosen))
     return found
 
 
 def _issue_rows(issues: LabelIssues, row_names: Sequence[str]) -> list[dict[str, Any]]:
-    table = zip(
-        *(part[:_ISSUES] for part in (issues.rows, issues.labels, issues.given)),
-        *(part[:_ISSUES] for part in (issues.probabilities, issues.scores)),
-        strict=True,
-    )
+    """Return the suspect labels that the page shows."""
     return [
         {
-            "row": int(row),
-            "name": printable(row_names[int(row)]),
-            "label": printable(label),
-            "given": int(given),
-            "probability": float(probability),
-            "score": float(score),
+            "row": int(issues.rows[k]),
+            "name": printable(row_names[issues.rows[k]]),
+            "label": printable(issues.labels[k]),
+            "given": int(issues.given[k]),
+            "probability": float(issues.probabilities[k]),
+            "score": float(issues.scores[k]),
         }
-        for row, label, given, probability, score in table
+        for k in range(min(len(issues), _ISSUES))
     ]
 
 
-def _csv(issues: LabelIssues, row_names: Sequence[str]) -> str:
-    """Return the suspect labels for the button, with the names of rows that have any."""
-    numbered = all(name == str(i) for i, name in enumerate(row_names))
-    return issues.to_csv(None if numbered else row_names)
-
-
-def _co_occurrence(judged: _Judged) -> dict[str, Any]:
+def _co_occurrence(rows: _EvaluatedRows) -> dict[str, Any]:
     """Return how often pairs of labels are given and predicted together."""
-    on, predicted = (judged.signs > 0).astype(float), judged.predicted.astype(float)
-    shown = np.sort(np.argsort(-on.sum(axis=0), kind="stable")[:_SQUARE])
-    given, called = on[:, shown].T @ on[:, shown], predicted[:, shown].T @ predicted[:, shown]
+    shown = np.sort(np.argsort(-rows.on.sum(axis=0), kind="stable")[:_SQUARE])
+    given, called = (matrix[:, shown].astype(float) for matrix in (rows.on, rows.predicted))
     return {
         "labels": shown.tolist(),
-        "given": given.astype(int).tolist(),
-        "predicted": called.astype(int).tolist(),
+        "given": (given.T @ given).astype(int).tolist(),
+        "predicted": (called.T @ called).astype(int).tolist(),
     }
 
 
@@ -552,17 +504,18 @@ def _percent(value: float) -> str:
     return "-" if np.isnan(value) else f"{100 * value:.0f} %"
 
 
-def _summary(judged: _Judged, labels: list[dict[str, Any]]) -> dict[str, Any]:
+def _summary(rows: _EvaluatedRows, labels: list[dict[str, Any]]) -> dict[str, Any]:
     """Return what the overview says."""
-    known, on, predicted = judged.signs != 0, judged.signs > 0, judged.predicted
+    known, on, predicted = rows.known, rows.on, rows.predicted
     tp, support, called = int((on & predicted).sum()), int(on.sum()), int(predicted.sum())
     used = known.any(axis=1)
     right = ((on == predicted) | ~known).all(axis=1)[used]
     recall, precision = tp / support if support else np.nan, tp / called if called else np.nan
     ranked = sorted(
-        (j for j, label in enumerate(labels) if label["support"] and label["f1"].value >= 0),
-        key=lambda j: -labels[j]["f1"].value,
+        (label for label in labels if label["support"] and label["f1"].value >= 0),
+        key=lambda label: -label["f1"].value,
     )
+    named = [(label["name"], label["f1"].value) for label in ranked]
     cards = [
         ("Labels found", _percent(recall), f"{tp:,} of the {support:,} labels that rows have"),
         ("Predictions right", _percent(precision), f"{tp:,} of the {called:,} predicted labels"),
@@ -573,8 +526,8 @@ def _summary(judged: _Judged, labels: list[dict[str, Any]]) -> dict[str, Any]:
         ),
     ]
     calibration = None
-    if judged.is_probability and known.any():
-        error, by_chance, sentence = _calibration_words(judged)
+    if rows.are_probabilities and known.any():
+        error, by_chance, sentence = _calibration_words(on[known], rows.values[known])
         cards.append(("Probabilities off by", f"{100 * error:.1f} points", sentence))
         calibration = {"error": error, "by_chance": by_chance}
     return {
@@ -582,13 +535,9 @@ def _summary(judged: _Judged, labels: list[dict[str, Any]]) -> dict[str, Any]:
         "unknown": int((~known).sum()) if used.all() else 0,
         "per_row": support / max(1, int(used.sum())),
         "cards": cards,
-        "best": [(printable(judged.names[j]), labels[j]["f1"].value) for j in ranked[:3]],
-        "worst": [(printable(judged.names[j]), labels[j]["f1"].value) for j in ranked[:2:-1][:3]],
-        "never": [
-            printable(judged.names[j])
-            for j, label in enumerate(labels)
-            if label["support"] and not label["predicted"]
-        ],
+        "best": named[:3],
+        "worst": named[:2:-1][:3],
+        "never": [label["name"] for label in labels if label["support"] and not label["predicted"]],
         "verdict": _verdict(recall, precision),
         "calibration": calibration,
     }
@@ -614,26 +563,19 @@ def _share_words(share: float, what: str) -> str:
     return f"{next((word for least, word in words if share >= least), 'few')} {what}"
 
 
-def _calibration_words(judged: _Judged) -> tuple[float, float, str]:
+def _calibration_words(on: np.ndarray, values: np.ndarray) -> tuple[float, float, str]:
     """Return the calibration error of all labels, that of perfect probabilities, and a sentence."""
-    known = judged.signs != 0
-    values, on = judged.values[known], (judged.signs > 0)[known]
-
-    def error(truth: np.ndarray) -> float:
-        bins = _bins(values, truth)
-        return float(sum(n * abs(p - o) for n, p, o in bins) / len(values))
-
-    own = error(on)
-    rng = np.random.default_rng(0)
-    chance = float(np.mean([error(rng.random(len(values)) < values) for _ in range(20)]))
-    if own < 2 * chance + 0.01:
+    binned = _binned(on, values)
+    error = float(binned.measures[MEASURES.index("calibration_error"), 0])
+    by_chance = float(binned.by_chance(np.random.default_rng(0))[0])
+    too_high = float((values - on).mean())
+    if error < 2 * by_chance + 0.01:
         sentence = "They mean what they say: of labels with 80 %, about 80 % are there"
+    elif abs(too_high) < error / 3:
+        sentence = "They are too sure, or not sure enough: see the curve of each label"
     else:
-        above = float((values - on).mean()) > 0
-        sentence = "They are " + ("too high" if above else "too low") + " on average"
-        if abs(float((values - on).mean())) < own / 3:
-            sentence = "They are too sure, or not sure enough: see the curve of each label"
-    return own, chance, sentence
+        sentence = f"They are too {'high' if too_high > 0 else 'low'} on average"
+    return error, by_chance, sentence
 
 
 def _made_of(model: Any) -> dict[str, Any]:

@@ -143,20 +143,3 @@ def check_names(argument: str, of: str, count: int, given: Sequence[str]) -> tup
         got = repr(given) if isinstance(given, str) else len(given)
         raise InvalidArgumentError(argument, f"must be {count} names, one per {of}, got {got}")
     return tuple(str(name) for name in given)
-
-
-def label_index(names: Sequence[str], label: int | str) -> int:
-    """Return the index of a label that is given by its index or name."""
-    count = len(names)
-    if isinstance(label, str):
-        if label not in names:
-            few = ", ".join(map(repr, names[:5])) + (f" and {count - 5} more" if count > 5 else "")
-            raise InvalidArgumentError(
-                "label", f"must be one of the model's labels ({few}), got {label!r}"
-            )
-        return list(names).index(label)
-    if not 0 <= label < count:
-        raise InvalidArgumentError(
-            "label", f"must be a name or an index from 0 to {count - 1}, got {label}"
-        )
-    return int(label)

@@ -9,18 +9,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.utils.validation import _num_samples
 
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.progress import part, report_progress
 from imcc._utils.validation import check_count, known_labels
-from imcc._utils.wrappers import transformers
+from imcc._utils.wrappers import transformed
 from imcc.inspection._columns import ColumnAttribution, explain_columns
-from imcc.inspection._mixed import (
-    as_rows,
-    make_mixer,
-    take_rows,
-    values_of_row,
-)
+from imcc.inspection._mixed import as_rows, make_mixer, row_texts, take_rows
 from imcc.inspection._results import Result, as_frame
 
 # Number of rows whose features are in memory at a time.
@@ -135,11 +131,8 @@ def nearest_rows(
     if len(left_out) >= n_rows:
         raise InvalidArgumentError("X", "has no rows except those in leave_out")
     names = None if names is None else list(names)
-    for name, given in (("names", names), ("Y", Y)):
-        count = (
-            n_rows if given is None else given.shape[0] if hasattr(given, "shape") else len(given)
-        )
-        if count != n_rows:
+    for name, values in (("names", names), ("Y", Y)):
+        if values is not None and (count := _num_samples(values)) != n_rows:
             raise InvalidArgumentError(name, f"has {count} entries for {n_rows} rows")
     mixer = make_mixer(model, x, take_rows(X, np.arange(1)), feature_names)
     one = np.ones((1, len(mixer.columns)), dtype=bool)
@@ -152,9 +145,7 @@ def nearest_rows(
         report_progress(int(block[-1]) + 1, n_rows)
     distances[left_out] = np.inf
     order = np.argsort(distances, kind="stable")[: min(n_nearest, n_rows - len(left_out))]
-    values = [
-        tuple(values_of_row(make_mixer(model, take_rows(X, [i]), take_rows(X, [i])))) for i in order
-    ]
+    columns, texts = row_texts(model, X, order.tolist(), feature_names)
     labels = None
     if Y is not None:
         on, _ = known_labels(as_rows(Y), "Y")
@@ -164,16 +155,15 @@ def nearest_rows(
         rows=tuple(int(i) for i in order),
         names=tuple(str(i if names is None else names[int(i)]) for i in order),
         distances=tuple(float(distances[i]) for i in order),
-        columns=mixer.columns,
-        values=tuple(values),
+        columns=columns,
+        values=tuple(map(tuple, texts)),
         labels=labels,
     )
 
 
 def _features(model: Any, X: Any) -> Any:
     """Return the features that the innermost model is given."""
-    for step in transformers(model):
-        X = step.transform(X)
+    X = transformed(model, X)
     return X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
 
 
