@@ -17,7 +17,15 @@ def changed(array, at, value):
     return array
 
 
+class OfDask:
+    """Stands in for a Dask array: its rows are not looked at."""
+
+    __module__ = "dask.array.core"
+    shape, ndim = (30, 4), 2
+
+
 BAD_DATA = [
+    (OfDask(), Y, "Dask"),
     (changed(X, (3, 1), np.nan), Y, r"^X contains NaN.*TableClassifier"),
     (changed(X, (3, 1), np.inf), Y, "X contains infinity"),
     (X, Y[:-1], "X has 30, y has 29"),

@@ -32,7 +32,7 @@ def test_cells_are_mean_std_and_rank():
     assert texts(table) == ["0.750±0.071 (1.5)", "0.550±0.071 (3)", "0.750±0.071 (1.5)"]
     assert [cell.best for cell in table.cells[0]] == [True, False, True]
     assert table.mean_ranks == [("1.50", True), ("3.00", False), ("1.50", True)]
-    assert [row[0] for row in table.rows("±", {}, "{}")] == ["data set", "d0", "average rank"]
+    assert [row[0] for row in table.written("±", {}, "{}")] == ["data set", "d0", "average rank"]
 
 
 def test_one_repetition_has_no_deviation_and_the_lowest_loss_is_best():
@@ -70,7 +70,7 @@ def test_one_method_has_no_rank():
     table = paper_table(small([[[0.7, 0.8]]]))
     assert table.mean_ranks == []
     assert texts(table) == ["0.750±0.071"]
-    assert len(table.rows("±", {}, "{}")) == 2
+    assert len(table.written("±", {}, "{}")) == 2
 
 
 def test_nothing_at_all():

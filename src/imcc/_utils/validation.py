@@ -74,6 +74,12 @@ def check_features(estimator: BaseEstimator, X: Features, *, reset: bool) -> Fea
     converted to NumPy.  Duplicate entries of a sparse matrix are summed in a copy.  Values whose
     squares overflow raise an error that names the column.
     """
+    if type(X).__module__.partition(".")[0] == "dask":
+        raise InvalidArgumentError(
+            "X",
+            "is a Dask collection, which would be loaded into memory as a whole: pass X.compute(), "
+            "or fit IMCCClassifier with an approximation on a stream of its parts",
+        )
     if is_numpy(X):
         try:
             X = validate_data(

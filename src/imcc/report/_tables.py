@@ -83,8 +83,22 @@ class PaperTable:
     notes: tuple[str, ...]
     caption: str
 
-    def rows(self, between: str, escapes: dict[int, str], bold: str) -> list[list[str]]:
-        """Return the escaped texts of heading and rows, average ranks last.
+    def rows(self, between: str) -> list[tuple[str, list[tuple[str, bool]]]]:
+        """Return the rows, average ranks last; a cell is a text and whether it is best.
+
+        Parameters
+        ----------
+        between : str
+            Text between mean and standard deviation.
+        """
+        names = [one_line(dataset) for dataset in self.scores.datasets]
+        texts = [[(cell.text(between), cell.best) for cell in cells] for cells in self.cells]
+        if self.mean_ranks:
+            names, texts = [*names, "average rank"], [*texts, self.mean_ranks]
+        return list(zip(names, texts, strict=True))
+
+    def written(self, between: str, escapes: dict[int, str], bold: str) -> list[list[str]]:
+        """Return the escaped texts of heading and rows.
 
         Parameters
         ----------
@@ -95,14 +109,11 @@ class PaperTable:
         bold : str
             Format of the best values, with a place ``{}``.
         """
-        rows = [["data set", *(one_line(m).translate(escapes) for m in self.scores.methods)]]
-        texts = [[(cell.text(between), cell.best) for cell in cells] for cells in self.cells]
-        names = [one_line(dataset).translate(escapes) for dataset in self.scores.datasets]
-        if self.mean_ranks:
-            names, texts = [*names, "average rank"], [*texts, self.mean_ranks]
-        for name, row in zip(names, texts, strict=True):
-            rows.append([name, *(bold.format(text) if best else text for text, best in row)])
-        return rows
+        lines = [["data set", *(one_line(m).translate(escapes) for m in self.scores.methods)]]
+        for name, row in self.rows(between):
+            cells = (bold.format(text) if best else text for text, best in row)
+            lines.append([name.translate(escapes), *cells])
+        return lines
 
 
 def paper_table(scores: ScoreTable | Panel, *, caption: str = "") -> PaperTable:
@@ -170,7 +181,7 @@ def to_markdown(tables: Iterable[PaperTable]) -> str:
         )
         if table.caption:
             parts.append(table.caption.translate(_MARKDOWN))
-        lines = table.rows(" ± ", _MARKDOWN, "**{}**")
+        lines = table.written(" ± ", _MARKDOWN, "**{}**")
         lines.insert(1, ["---", *["--:"] * len(scores.methods)])
         parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
         parts += [f"*{note.translate(_MARKDOWN)}*" for note in table.notes]
@@ -200,7 +211,7 @@ def to_latex(tables: Iterable[PaperTable]) -> str:
         wide = len(scores.methods) > 4
         heading, *rows = (
             " & ".join(row).replace(DASH, "--") + r" \\"
-            for row in table.rows(r"$\pm$", _LATEX, r"\textbf{{{}}}")
+            for row in table.written(r"$\pm$", _LATEX, r"\textbf{{{}}}")
         )
         if table.mean_ranks:
             rows.insert(-1, r"\midrule")
