@@ -35,7 +35,7 @@ PACKAGES = [
 ]
 # The order of the modules inside of a package.
 INSIDE = {
-    "_array": ["threads", "array", "device", "linalg"],
+    "_array": ["array", "device", "linalg"],
     "_utils": [
         *("config", "errors", "names", "text", "cells", "optional", "plain", "progress"),
         *("html", "wrappers", "files", "validation"),

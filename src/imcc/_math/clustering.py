@@ -49,8 +49,7 @@ from imcc._array.array import (
     take_rows,
     to_numpy,
 )
-from imcc._array.device import block_entries
-from imcc._array.threads import one_thread
+from imcc._array.device import block_entries, one_thread
 from imcc._utils.config import get_config
 from imcc._utils.validation import Features, check_count
 

@@ -24,8 +24,7 @@ from imcc._array.array import (
     take_rows,
     to_numpy,
 )
-from imcc._array.device import explained_memory_errors, on_device, require_memory
-from imcc._array.threads import limited_threads
+from imcc._array.device import explained_memory_errors, limited_threads, on_device, require_memory
 from imcc._math.clustering import VirtualExamples, assign_rows, virtual_examples
 from imcc._math.kernels import Kernel, LinearKernel, choose_width
 from imcc._math.maps import (

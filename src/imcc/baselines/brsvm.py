@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel
 
-from imcc._array.threads import one_thread
+from imcc._array.device import one_thread
 from imcc._utils.validation import Features, draw_seed
 from imcc.baselines._base import BaselineClassifier
 from imcc.baselines._kernel_rows import KernelRows

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from joblib import Parallel, delayed
 
-from imcc._array.threads import one_thread
+from imcc._array.device import one_thread
 from imcc._math.platt import Sigmoid, fit_sigmoid
 from imcc._utils.validation import Features, check_count, check_number, draw_seed
 from imcc.baselines._base import BaselineClassifier, is_constant

@@ -11,7 +11,7 @@ from joblib import Parallel, delayed
 from sklearn.cluster import KMeans
 from sklearn.metrics.pairwise import euclidean_distances
 
-from imcc._array.threads import one_thread
+from imcc._array.device import one_thread
 from imcc._utils.validation import Features, check_number, draw_seed
 from imcc.baselines._base import BaselineClassifier, is_constant
 from imcc.baselines._kernel_rows import KernelRows

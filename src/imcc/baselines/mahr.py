@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from imcc._array.threads import one_thread
+from imcc._array.device import one_thread
 from imcc._utils.validation import Features, check_count, check_number
 from imcc.baselines._base import BaselineClassifier, is_constant
 from imcc.baselines._stumps import BinnedRows, first_of_largest

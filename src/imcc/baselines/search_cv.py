@@ -18,7 +18,7 @@ from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import ParameterGrid
 
-from imcc._array.threads import limited_threads
+from imcc._array.device import limited_threads
 from imcc._math.search.folds import (
     Fold,
     check_defined,

@@ -33,7 +33,7 @@ from imcc._array.array import (
     namespace,
     to_numpy,
 )
-from imcc._array.threads import limited_threads
+from imcc._array.device import limited_threads
 from imcc._math.ensemble.linear import INVERSE_PENALTIES, fit_linear, held_out_linear
 from imcc._math.ensemble.members import (
     KERNELS,

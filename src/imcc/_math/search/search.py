@@ -12,7 +12,7 @@ from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 
 from imcc._array.array import is_numpy, take_rows
-from imcc._array.threads import limited_threads
+from imcc._array.device import limited_threads
 from imcc._math.clustering import assign_rows
 from imcc._math.fitting import warn_of_patterns
 from imcc._math.kernels import Kernel

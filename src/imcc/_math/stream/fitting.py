@@ -32,8 +32,7 @@ from imcc._array.array import (
     take_rows,
     to_numpy,
 )
-from imcc._array.device import ChunkMover, explained_memory_errors
-from imcc._array.threads import one_thread
+from imcc._array.device import ChunkMover, explained_memory_errors, one_thread
 from imcc._math.clustering import (
     DEFAULT_N_CLUSTERS,
     check_prototypes,
