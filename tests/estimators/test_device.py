@@ -17,8 +17,7 @@ from imcc import IMCCClassifier, IMCCClassifierCV
 from imcc._array import array as _array
 from imcc._array import device as _device
 from imcc._array import linalg as _linalg
-from imcc._math.clustering import membership_matrix
-from imcc._math.statistics import Statistics
+from imcc._math.maps import Statistics
 from imcc._utils.config import config_context
 from imcc.metrics import METRICS, evaluate
 from tests.backends import BACKENDS, KernelThatFills, array, backend, host, torch_calls
@@ -264,11 +263,11 @@ def test_statistics_of_blocks_moved_one_after_the_other(small_problem, library):
     """What a stream of blocks needs: sums on the device, which add up."""
     X, Y, *_ = small_problem
     signs, groups = np.where(Y, 1.0, -1.0), (np.arange(90) % 4)[:, np.newaxis]
-    expected = Statistics.of_rows(X, signs, membership_matrix(groups, 4))
+    expected = Statistics.of_rows(X, signs, _array.one_hot(groups, 4, groups))
     total = None
     for rows in (slice(0, 40), slice(40, 41), slice(41, 90)):
         block = array(library, X[rows])
-        members = membership_matrix(groups[rows], 4, block)
+        members = _array.one_hot(groups[rows], 4, block)
         part = Statistics.of_rows(block, array(library, signs[rows]), members)
         total = part if total is None else total + part
     for name in ("gram", "cross", "cluster_sums", "cluster_labels", "sizes"):

@@ -63,17 +63,22 @@ TOLERANCE = 1e-4
 
 @dataclass(frozen=True)
 class VirtualExamples:
-    """Centres, soft labels and clusters of the rows.
+    """Centres and soft labels of clusters, and which rows are in them.
 
     Attributes
     ----------
     centers : array of shape (n_clusters, n_features)
     soft_labels : array of shape (n_clusters, n_outputs)
-        Mean of the {-1, +1} labels of the members.
+        T, the mean of the {-1, +1} labels of the members.
     sizes : array of shape (n_clusters,)
-        Number of members, or the sum of their weights, as floats.
-    assignment : ndarray of shape (n_samples, n_clusterings)
-        Cluster of each row in each clustering, as indices into ``centers``; on the host.
+        The diagonal of D: numbers of members, or sums of their weights, as floats.
+    first : array of shape (n_clusters,)
+        1.0 for the clusters of the first clustering, 0.0 for the others: P first = 1.
+    n_clusterings : int
+    n_rows : float
+        Number of rows, or the sum of their weights.
+    membership : array of shape (n_samples, n_clusters) or None
+        The 0/1 matrix P: CSR for NumPy, dense elsewhere.  None for a stream.
     weights : array of shape (n_samples,) or None
         Weights of the rows, all above zero; None if each has weight 1.
     """
@@ -81,44 +86,26 @@ class VirtualExamples:
     centers: Array
     soft_labels: Array
     sizes: Array
-    assignment: np.ndarray
+    first: Array
+    n_clusterings: int
+    n_rows: float
+    membership: Array | None = None
     weights: Array | None = None
 
-    @cached_property
-    def membership(self) -> Array:
-        """The 0/1 matrix P of shape (n_samples, n_clusters): CSR for NumPy, dense elsewhere."""
-        return membership_matrix(self.assignment, self.sizes.shape[0], self.sizes)
-
-    @cached_property
-    def scaled_membership(self) -> Array:
-        """diag(sqrt(weights)) P, which is P without weights."""
-        return self.membership if self.roots is None else scaled_rows(self.membership, self.roots)
+    @property
+    def label_totals(self) -> Array:
+        """1^T Y, the sums of the labels over the rows."""
+        return (self.first * self.sizes) @ self.soft_labels
 
     @cached_property
     def roots(self) -> Array | None:
         """Square roots of the weights."""
         return None if self.weights is None else namespace(self.weights).sqrt(self.weights)
 
-    @property
-    def n_rows(self) -> float:
-        """Number of rows, or the sum of their weights."""
-        if self.weights is None:
-            return float(self.assignment.shape[0])
-        return float(namespace(self.weights).sum(self.weights))
-
     @cached_property
-    def first(self) -> Array:
-        """1.0 for the clusters of the first clustering, 0.0 for the others."""
-        first = np.arange(self.sizes.shape[0]) <= self.assignment[:, 0].max()
-        return asarray(first.astype(np.float64), self.sizes)
-
-
-def membership_matrix(assignment: Array, n_clusters: int, like: Any = None) -> Array:
-    """Return the 0/1 matrix P with a one for each (row, cluster of the row).
-
-    It is a CSR matrix for NumPy, otherwise a dense one on the device of ``like``.
-    """
-    return one_hot(assignment, n_clusters, assignment if like is None else like)
+    def scaled_membership(self) -> Array:
+        """diag(sqrt(weights)) P, which is P without weights."""
+        return self.membership if self.roots is None else scaled_rows(self.membership, self.roots)
 
 
 def virtual_examples(
@@ -137,20 +124,28 @@ def virtual_examples(
         Row weights, on the device of the rows; means and sizes are then weighted.
     """
     n_clusters = int(assignment.max()) + 1
-    P = membership_matrix(assignment, n_clusters, X)
+    membership = P = one_hot(assignment, n_clusters, X)
     # SciPy computes these products in float64 without a copy of the rows.
     rows = X if is_numpy(X) else astype(X, "float64")
-    if weights is not None:
+    if weights is None:
+        n_rows = float(X.shape[0])
+        sizes = np.bincount(assignment.ravel(), minlength=n_clusters).astype(np.float64)
+        sizes = asarray(sizes, X)
+    else:
+        n_rows = float(namespace(weights).sum(weights))
         P = scaled_rows(P, weights)
         sizes = column_sums(P)
-        centers = dense(P.T @ rows) / sizes[:, None]
-        soft_labels = (P.T @ signs) / sizes[:, None]
-        return VirtualExamples(centers, soft_labels, sizes, assignment, weights)
-    sizes = np.bincount(assignment.ravel(), minlength=n_clusters).astype(np.float64)
-    sizes = asarray(sizes, X)
-    centers = dense(P.T @ rows) / sizes[:, None]
-    soft_labels = (P.T @ signs) / sizes[:, None]
-    return VirtualExamples(centers, soft_labels, sizes, assignment)
+    first = np.arange(n_clusters) <= assignment[:, 0].max()
+    return VirtualExamples(
+        centers=dense(P.T @ rows) / sizes[:, None],
+        soft_labels=(P.T @ signs) / sizes[:, None],
+        sizes=sizes,
+        first=asarray(first.astype(np.float64), X),
+        n_clusterings=assignment.shape[1],
+        n_rows=n_rows,
+        membership=membership,
+        weights=weights,
+    )
 
 
 def assign_rows(

@@ -13,8 +13,8 @@ linear model W on psi has the scores of A = Q diag(lam)^(-1/2) W on k(X, x).  It
 kernel values.  The Nyström map [1]_ is the kernel map of m landmarks L instead of all rows; with
 all rows as landmarks, it is exact.
 
-A fit only needs sums over the rows (:mod:`imcc._math.statistics`) and the interface
-:class:`FeatureMap`.  An approximation is fitted on a sample of the rows.
+A fit only needs sums over the rows, which can be added up part by part (:class:`Statistics`), and
+the interface :class:`FeatureMap`.  An approximation is fitted on a sample of the rows.
 
 References
 ----------
@@ -25,7 +25,7 @@ References
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -35,19 +35,27 @@ from imcc._array.array import (
     Array,
     asarray,
     astype,
+    dense,
     divided,
-    mean_of_rows,
     namespace,
+    scaled_rows,
     to_numpy,
     transposed,
 )
 from imcc._array.device import block_entries
 from imcc._array.linalg import eigh
-from imcc._math.kernels import Kernel, WidthKernel, final_width, row_blocks
+from imcc._math.kernels import (
+    Kernel,
+    KernelModel,
+    LinearKernel,
+    LinearModel,
+    Model,
+    WidthKernel,
+    final_width,
+    row_blocks,
+)
 from imcc._math.landmarks import k_means_centers
-from imcc._math.models import KernelModel, LinearModel, Model
 from imcc._math.sampling import sample_rows, sample_weighted
-from imcc._math.statistics import Statistics
 from imcc._utils.config import get_config
 from imcc._utils.validation import Features, check_choice, check_count
 
@@ -79,6 +87,70 @@ class FeatureMap(Protocol):
 
     def model(self, weights: Array, intercept: Array) -> Model:
         """Return the model with weights (r, q) of the features and an intercept (q,)."""
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Sums over rows; ``a + b`` are the sums of the union.
+
+    With row weights w, the sums are weighted: Psi^T diag(w) Psi and so on, P^T w, and sum(w).
+
+    Attributes
+    ----------
+    gram : array of shape (r, r)
+        Psi^T Psi.
+    cross : array of shape (r, q)
+        Psi^T Y.
+    cluster_sums : array of shape (c, r)
+        P^T Psi.
+    cluster_labels : array of shape (c, q)
+        P^T Y.
+    sizes : array of shape (c,)
+        P^T 1, members of each cluster (or their weights).
+    n_rows : float
+        Number of rows (or the sum of their weights).
+    """
+
+    gram: Array
+    cross: Array
+    cluster_sums: Array
+    cluster_labels: Array
+    sizes: Array
+    n_rows: float
+
+    @classmethod
+    def of_rows(
+        cls, psi: Features, signs: Array, membership: Array, weights: Array | None = None
+    ) -> Statistics:
+        """Sum over the rows of a block (dense, or CSR that is not densified)."""
+        ones, n_rows = namespace(signs).ones_like(signs[:, 0]), float(psi.shape[0])
+        if weights is not None:
+            xp = namespace(weights)
+            ones, n_rows = xp.sqrt(weights), float(xp.sum(weights))
+            # Scaled on both sides, so that Psi^T Psi is exactly symmetric.
+            psi, signs, membership = (scaled_rows(x, ones) for x in (psi, signs, membership))
+        return cls(
+            gram=dense(psi.T @ psi),
+            cross=dense(psi.T @ signs),
+            cluster_sums=dense(membership.T @ psi),
+            cluster_labels=dense(membership.T @ signs),
+            sizes=membership.T @ ones,
+            n_rows=n_rows,
+        )
+
+    def rotated(self, basis: Array) -> Statistics:
+        """Return the sums over the features Psi @ basis."""
+        return replace(
+            self,
+            gram=basis.T @ self.gram @ basis,
+            cross=basis.T @ self.cross,
+            cluster_sums=self.cluster_sums @ basis,
+        )
+
+    def __add__(self, other: Statistics) -> Statistics:
+        return Statistics(
+            **{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)}
+        )
 
 
 def feature_sums(
@@ -127,9 +199,7 @@ class IdentityMap:
     @classmethod
     def fit(cls, X: Features) -> IdentityMap:
         """Take the mean of dense rows as the shift."""
-        if sp.issparse(X):
-            return cls(None)
-        return cls(mean_of_rows(X))
+        return cls(LinearKernel("linear").origin(X))
 
     def entries_per_row(self, X: Features) -> int:
         """Return how many numbers a row is; sparse rows stay sparse."""

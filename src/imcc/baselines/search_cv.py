@@ -29,7 +29,6 @@ from imcc._math.search.folds import (
 )
 from imcc._math.search.grid import check_axis
 from imcc._math.search.results import (
-    Best,
     by_rank,
     check_all_finite,
     lay_out,
@@ -113,7 +112,7 @@ class SparseLinearCV(SearchClassifier):
         cv = renumbered(self.cv, weighted.kept, n_rows)
         folds = make_folds(cv, X, target, weighted.part(groups))
         judged = evaluated_labels(target.signs, target.kind)
-        check_defined(metrics, judged, folds)
+        check_defined(metrics, target, folds)
         if calibrate:
             check_each_once(folds, X.shape[0])
         n_in_grid = len(settings)
@@ -230,22 +229,22 @@ class SparseLinearCV(SearchClassifier):
 
     def _decide(self, key: str, X: Any, y: Any, sample_weight: Any) -> None:
         """Choose the best setting; with ``refit``, the best one that is bounded on all rows."""
-        for best in by_rank(self.cv_results_, key):
-            self._store_best(best)
-            if self.refit is False or self._refit(best, X, y, sample_weight):
+        for index in by_rank(self.cv_results_, key):
+            self._store_best(index, key)
+            if self.refit is False or self._refit(X, y, sample_weight):
                 return
         raise UnboundedError("no setting that is bounded on the folds is bounded on all rows")
 
-    def _refit(self, best: Best, X: Any, y: Any, sample_weight: Any) -> bool:
+    def _refit(self, X: Any, y: Any, sample_weight: Any) -> bool:
         """Fit the best setting on all rows; return whether it is bounded there."""
         start = time.perf_counter()
         try:
-            model = self.estimator_for(best.params)
+            model = self.estimator_for(self.best_params_)
             self.best_estimator_ = model.fit(X, y, sample_weight=sample_weight)
         except UnboundedError:
             warnings.warn(
-                f"the objective of {best.params} is bounded below on the folds but not on all "
-                "rows; the next best setting is used instead",
+                f"the objective of {self.best_params_} is bounded below on the folds but not on "
+                "all rows; the next best setting is used instead",
                 ConvergenceWarning,
                 stacklevel=4,
             )

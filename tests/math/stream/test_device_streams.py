@@ -18,7 +18,7 @@ from imcc import IMCCClassifier, IMCCClassifierCV
 from imcc._array import array as _array
 from imcc._array import device as _device
 from imcc._math.clustering import nearest
-from imcc._math.statistics import Statistics
+from imcc._math.maps import Statistics
 from imcc.metrics import METRICS
 from tests.backends import BACKENDS, KernelThatFills, array, backend, host
 from tests.calls import recorded_calls
@@ -80,7 +80,7 @@ def library(request):
 @contextmanager
 def libraries_used():
     """The libraries of the arrays that chunks are summed, models solved and rows scored with."""
-    modules = ("_math.stream.passes", "_math.statistics", "_math.solver", "_math.models")
+    modules = ("_math.stream.fitting", "_math.maps", "_math.solver", "_math.kernels")
     found = set()
     with recorded_calls(_array.namespace) as calls:
         yield found
