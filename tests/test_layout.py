@@ -42,7 +42,7 @@ INSIDE = {
     ],
     "_math": [
         *("clustering", "kernels", "sampling", "landmarks", "maps"),
-        *("solver", "fitting", "platt", "logistic", "score_maps", "thresholds", "guarantees"),
+        *("solver", "fitting", "logistic", "score_maps", "thresholds", "guarantees"),
         *("search", "ensemble", "stream"),
     ],
     "_math.search": [

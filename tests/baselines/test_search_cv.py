@@ -43,14 +43,12 @@ def test_equals_fitting_each_setting_on_each_fold(small_problem, make, model):
 
 
 def test_default_grids_are_the_papers():
-    llsf, jfsc = LLSFCV()._axes(), JFSCCV()._axes()
-    assert {name: len(axis) for name, axis in llsf.items()} == {"alpha": 21, "beta": 21, "gamma": 3}
-    assert [llsf["alpha"][0], llsf["alpha"][-1]] == [2.0**-10, 2.0**10]
-    assert {name: len(axis) for name, axis in jfsc.items()} == {
-        "alpha": 11, "beta": 11, "gamma": 11, "eta": 3,
-    }  # fmt: skip
-    assert [jfsc["gamma"][0], jfsc["gamma"][-1]] == [4.0**-5, 4.0**5]
-    np.testing.assert_array_equal(jfsc["eta"], [0.1, 1, 10])
+    llsf, jfsc = LLSFCV(), JFSCCV()
+    assert [len(axis) for axis in (llsf.alphas, llsf.betas, llsf.gammas)] == [21, 21, 3]
+    assert [llsf.alphas[0], llsf.alphas[-1]] == [2.0**-10, 2.0**10]
+    assert [len(axis) for axis in (jfsc.alphas, jfsc.betas, jfsc.gammas)] == [11, 11, 11]
+    assert [jfsc.gammas[0], jfsc.gammas[-1]] == [4.0**-5, 4.0**5]
+    assert jfsc.etas == (0.1, 1, 10)
 
 
 def test_sums_are_made_once_a_fold_and_paths_begin_where_the_last_setting_ended(small_problem):

@@ -51,7 +51,7 @@ PARTS: dict[str, str] = {
     "RBFKernel": "imcc._math.kernels:RBFKernel",
     "Round": "imcc.baselines.mahr:Round",
     "ScoreMaps": "imcc._math.score_maps:ScoreMaps",
-    "Sigmoid": "imcc._math.platt:Sigmoid",
+    "Sigmoid": "imcc.baselines._platt:Sigmoid",
     "Schema": "imcc.tables._schema:Schema",
     "SchemaColumn": "imcc.tables._schema:Column",
     "BoostedTrees": "imcc._math.ensemble.trees:Trees",
