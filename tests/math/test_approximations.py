@@ -10,8 +10,9 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 
 from imcc import IMCCClassifier, IMCCClassifierCV
+from imcc._math.fitting import DEFAULT_N_COMPONENTS
 from imcc._math.kernels import check_kernel
-from imcc._math.maps import DEFAULT_N_COMPONENTS, NystroemMap, feature_sums
+from imcc._math.maps import NystroemMap, feature_sums
 from imcc._math.sampling import sample_rows
 from imcc._utils.config import config_context
 from imcc._utils.validation import draw_seed

@@ -36,7 +36,14 @@ from imcc._math.solver import (
     solve_kernel,
 )
 from imcc._utils.progress import report_progress
-from imcc._utils.validation import Features, Target, check_finite_result, explained_singularity
+from imcc._utils.validation import (
+    Features,
+    Target,
+    check_choice,
+    check_count,
+    check_finite_result,
+    explained_singularity,
+)
 
 #: Remedy if the exact kernel model does not fit into memory.
 REMEDY = (
@@ -51,6 +58,10 @@ FIT_MATRICES = {"auto": 2.2, "cholesky": 2.2, "spectral": 6.0}
 # clustering per row; kernel matrix and factorisation per pair and triple of rows.
 _CLUSTERING, _SQUARE, _CUBE = 2e-5, 1.3e-7, 3.5e-11
 
+APPROXIMATIONS = ("nystroem",)
+LANDMARKS = ("kmeans", "random")
+# Average precision is within 0.005 of that of the exact model (docs/scale.md).
+DEFAULT_N_COMPONENTS = 1000
 # Number of patterns of known rows above which a fit with unknown labels issues a warning.
 MANY_PATTERNS = 20
 
@@ -92,6 +103,48 @@ class FitSettings:
     def has_features(self) -> bool:
         """Whether the size of the model does not depend on the number of rows."""
         return self.approximation is not None or self.kernel.is_linear
+
+
+def check_approximation(
+    approximation: Any, kernel: Kernel, width: Any, n_components: Any, landmarks: Any
+) -> Approximation | None:
+    """Check the parameters of an approximation; return None if there is none."""
+    by_name = isinstance(landmarks, str)
+    if by_name:
+        check_choice("landmarks", landmarks, LANDMARKS)
+    if approximation != "nystroem" and not (by_name and landmarks == LANDMARKS[0]):
+        raise ValueError(
+            f"landmarks have no effect with approximation={approximation!r}: set "
+            "approximation='nystroem', or keep landmarks='kmeans'"
+        )
+    if n_components is not None:
+        check_count("n_components", n_components)
+    if approximation is None:
+        return None
+    check_choice("approximation", approximation, APPROXIMATIONS)
+    if kernel.is_linear:
+        raise ValueError(
+            "kernel='linear' needs no approximation, because its cost is linear in the number of "
+            "rows; use approximation=None"
+        )
+    if not by_name:
+        landmarks = np.asarray(to_numpy(landmarks))
+        if landmarks.ndim != 2 or not len(landmarks) or landmarks.dtype.kind not in "iuf":
+            raise ValueError(
+                "landmarks must be 'kmeans', 'random' or an array of shape (n_components, "
+                f"n_features); got an array of shape {landmarks.shape} and type {landmarks.dtype}"
+            )
+        landmarks = landmarks.astype(np.result_type(landmarks, np.float32), copy=False)
+        if not np.isfinite(landmarks).all():
+            raise ValueError("landmarks must be finite numbers, but some are NaN or infinite")
+        if n_components not in (None, len(landmarks)):
+            raise ValueError(
+                f"n_components={n_components!r}, but {len(landmarks)} landmarks are passed: use "
+                "n_components=None"
+            )
+        n_components = len(landmarks)
+    count = DEFAULT_N_COMPONENTS if n_components is None else n_components
+    return Approximation(kernel, width, int(count), landmarks)
 
 
 @dataclass(frozen=True)

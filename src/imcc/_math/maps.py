@@ -57,12 +57,8 @@ from imcc._math.kernels import (
 from imcc._math.landmarks import k_means_centers
 from imcc._math.sampling import sample_rows, sample_weighted
 from imcc._utils.config import get_config
-from imcc._utils.validation import Features, check_choice, check_count
+from imcc._utils.validation import Features
 
-APPROXIMATIONS = ("nystroem",)
-LANDMARKS = ("kmeans", "random")
-# Average precision is within 0.005 of that of the exact model (docs/scale.md).
-DEFAULT_N_COMPONENTS = 1000
 # A kernel is indefinite if it has eigenvalues below -INDEFINITE times the largest one.
 INDEFINITE = 1e-8
 
@@ -446,48 +442,6 @@ def mean_distance_width(
         origin = kernel.origin(rows)
         chosen = kernel.mean_distance_of(rows if origin is None else rows - origin, weights)
     return final_width(chosen, width_scale, sample.shape[0])
-
-
-def check_approximation(
-    approximation: Any, kernel: Kernel, width: Any, n_components: Any, landmarks: Any
-) -> Approximation | None:
-    """Check the parameters of an approximation; return None if there is none."""
-    by_name = isinstance(landmarks, str)
-    if by_name:
-        check_choice("landmarks", landmarks, LANDMARKS)
-    if approximation != "nystroem" and not (by_name and landmarks == LANDMARKS[0]):
-        raise ValueError(
-            f"landmarks have no effect with approximation={approximation!r}: set "
-            "approximation='nystroem', or keep landmarks='kmeans'"
-        )
-    if n_components is not None:
-        check_count("n_components", n_components)
-    if approximation is None:
-        return None
-    check_choice("approximation", approximation, APPROXIMATIONS)
-    if kernel.is_linear:
-        raise ValueError(
-            "kernel='linear' needs no approximation, because its cost is linear in the number of "
-            "rows; use approximation=None"
-        )
-    if not by_name:
-        landmarks = np.asarray(to_numpy(landmarks))
-        if landmarks.ndim != 2 or not len(landmarks) or landmarks.dtype.kind not in "iuf":
-            raise ValueError(
-                "landmarks must be 'kmeans', 'random' or an array of shape (n_components, "
-                f"n_features); got an array of shape {landmarks.shape} and type {landmarks.dtype}"
-            )
-        landmarks = landmarks.astype(np.result_type(landmarks, np.float32), copy=False)
-        if not np.isfinite(landmarks).all():
-            raise ValueError("landmarks must be finite numbers, but some are NaN or infinite")
-        if n_components not in (None, len(landmarks)):
-            raise ValueError(
-                f"n_components={n_components!r}, but {len(landmarks)} landmarks are passed: use "
-                "n_components=None"
-            )
-        n_components = len(landmarks)
-    count = DEFAULT_N_COMPONENTS if n_components is None else n_components
-    return Approximation(kernel, width, int(count), landmarks)
 
 
 def _double(X: Features) -> Features:

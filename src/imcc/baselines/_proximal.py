@@ -223,9 +223,10 @@ def solve(
         if not value >= lowest:
             gamma = f", gamma={weights.gamma:g}" if weights.gamma else ""
             raise UnboundedError(
-                f"alpha={weights.alpha:g}, beta={weights.beta:g}{gamma}: the objective is unbounded "
-                "below (the coupling of the labels is not positive semidefinite), so it has no "
-                f"minimum; use a smaller alpha{' or gamma' if gamma else ''}, or a larger beta"
+                f"alpha={weights.alpha:g}, beta={weights.beta:g}{gamma}: the objective is "
+                "unbounded below (the coupling of the labels is not positive semidefinite), so it "
+                f"has no minimum; use a smaller alpha{' or gamma' if gamma else ''}, or a larger "
+                "beta"
             )
         change = float(np.abs(L * (moved - base)).max(initial=0.0))
         objectives.append(value)

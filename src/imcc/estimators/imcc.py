@@ -11,9 +11,8 @@ from sklearn.base import BaseEstimator
 from imcc._array.array import Array, asarray, moved_record, namespace
 from imcc._array.device import explained_memory_errors, on_device
 from imcc._math.clustering import split_n_clusters
-from imcc._math.fitting import FitSettings, FittedModel, fit_arrays
+from imcc._math.fitting import FitSettings, FittedModel, check_approximation, fit_arrays
 from imcc._math.kernels import KernelModel, check_kernel
-from imcc._math.maps import check_approximation
 from imcc._math.solver import SOLVERS, Setting
 from imcc._math.stream.fitting import fit_stream
 from imcc._math.stream.sources import find_source

@@ -12,9 +12,8 @@ import numpy as np
 
 from imcc._array.device import explained_memory_errors, on_device
 from imcc._math.clustering import split_n_clusters
-from imcc._math.fitting import REMEDY, FitSettings
+from imcc._math.fitting import REMEDY, FitSettings, check_approximation
 from imcc._math.kernels import check_kernel
-from imcc._math.maps import check_approximation
 from imcc._math.search.folds import Fold, check_each_once, make_folds, renumbered
 from imcc._math.search.grid import Grid, check_axis, check_list
 from imcc._math.search.results import (
@@ -312,7 +311,7 @@ default=None
             ),
             part(0, pieces),
         ):
-            found = search(
+            outcomes, clusters = search(
                 rows,
                 target,
                 folds,
@@ -327,7 +326,7 @@ default=None
                 weights=weights,
             )
         keys = score_keys(scoring.names, self.scoring)
-        results = cv_results(grid, kernels, width_scales, keys, found.results)
+        results = cv_results(grid, kernels, width_scales, keys, outcomes)
         self._store_results(target, results, len(folds))
         if scoring.decides is not None:
             key = keys[scoring.decides]
@@ -345,7 +344,7 @@ default=None
                 rows,
                 target,
                 folds,
-                [of_fold.only(self._chosen_entry(grid)) for of_fold in found.clusters],
+                [of_fold.only(self._chosen_entry(grid)) for of_fold in clusters],
                 self._chosen_settings(seed),
                 self.n_jobs,
                 weights,

@@ -169,11 +169,11 @@ def grid_scores(
         factors = multiplied(stacked, scale, buffers[0])
         held_out = multiplied(like, scale, buffers[1])
         labels = cross * scale
-        products = _Products(
-            plain=labels @ xp.matrix_transpose(held_out),
-            cross=factors @ xp.matrix_transpose(labels),
-            reach=factors @ xp.matrix_transpose(held_out),
-        )
+        # Products that the settings with the same rho share, all times 1 + gamma: the scores
+        # without virtual examples, V^T B^-1 Psi^T Y, and V^T B^-1 of the held-out rows.
+        plain = labels @ xp.matrix_transpose(held_out)
+        of_labels = factors @ xp.matrix_transpose(labels)
+        of_held_out = factors @ xp.matrix_transpose(held_out)
         for k, (problem, end) in enumerate(zip(fold.problems, ends, strict=True)):
             block = slice(int(end) - problem.factors.shape[0], int(end))
             own = factors[:, block, :]
@@ -183,31 +183,13 @@ def grid_scores(
             for some in [pairs[i : i + step] for i in range(0, len(pairs), step)]:
                 # Scores that overflow are an error with the setting's name, not a warning.
                 with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                    scores = _scores(problem, grid, some, gram, products.of(block))
+                    scores = _scores(
+                        problem,
+                        grid,
+                        some,
+                        (gram, plain, of_labels[:, block, :], of_held_out[:, block, :]),
+                    )
                 yield k, some, distinct.expand(scores)
-
-
-@dataclass(frozen=True)
-class _Products:
-    """Products shared by the settings with the same rho, stacked over several rho (first axis).
-
-    Attributes
-    ----------
-    plain : array of shape (n_rho, q, n_test)
-        Scores without virtual examples, times 1 + gamma.
-    cross : array of shape (n_rho, 2c, q)
-        V^T B^-1 Psi^T Y, times 1 + gamma.
-    reach : array of shape (n_rho, 2c, n_test)
-        V^T B^-1 of the held-out rows, times 1 + gamma.
-    """
-
-    plain: Array
-    cross: Array
-    reach: Array
-
-    def of(self, block: slice) -> _Products:
-        """Return the products of one clustering, whose factors are a block."""
-        return _Products(self.plain, self.cross[:, block, :], self.reach[:, block, :])
 
 
 def _batches(grid: Grid, n_rho: int) -> Iterator[tuple[list[float], list[Pair]]]:
@@ -231,30 +213,30 @@ def _scores(
     problem: SpectralProblem,
     grid: Grid,
     pairs: list[Pair],
-    gram: Array,
-    products: _Products,
+    products: tuple[Array, Array, Array, Array],
 ) -> Array:
-    """Return the scores of all alphas with some pairs: (q, n_pairs * n_alphas, n_test)."""
-    xp = namespace(gram)
+    """Return the scores of all alphas with some pairs: (q, n_pairs * n_alphas, n_test).
+
+    ``products`` are those of :func:`grid_scores`, the first with the factors themselves.
+    """
+    xp = namespace(products[0])
     numbers, _, of_gamma = (np.array(part) for part in zip(*pairs, strict=True))
     gammas = grid.gammas[of_gamma]
-    by_gamma = asarray(1 + gammas, gram)[:, None, None]
-
-    def of_pairs(x: Array) -> Array:
-        # A single rho is broadcast to all pairs.
-        return x if x.shape[0] == 1 else take_rows(x, numbers)
-
-    gram = of_pairs(gram) / by_gamma
+    by_gamma = asarray(1 + gammas, products[0])[:, None, None]
+    # A single rho is broadcast to all pairs.
+    gram, plain, of_labels, of_held_out = (
+        x if x.shape[0] == 1 else take_rows(x, numbers) for x in products
+    )
     corrections, intercepts = eliminate(
-        problem.virtual, gram, of_pairs(products.cross) / by_gamma, grid.alphas, gammas
+        problem.virtual, gram / by_gamma, of_labels / by_gamma, grid.alphas, gammas
     )
     # C^T for each pair, labels first, then alphas.
     n_pairs, n_alphas, n_factors, q = corrections.shape
     weights = xp.permute_dims(corrections, (0, 3, 1, 2))
     weights = xp.reshape(weights, (n_pairs, q * n_alphas, n_factors))
-    scores = (weights / by_gamma) @ of_pairs(products.reach)
+    scores = (weights / by_gamma) @ of_held_out
     scores = xp.reshape(scores, (n_pairs, q, n_alphas, -1))
-    scores += (of_pairs(products.plain) / by_gamma)[:, :, None, :]
+    scores += (plain / by_gamma)[:, :, None, :]
     scores += xp.permute_dims(intercepts, (0, 2, 1))[..., None]
     return xp.reshape(xp.permute_dims(scores, (1, 0, 2, 3)), (q, n_pairs * n_alphas, -1))
 

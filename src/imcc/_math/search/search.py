@@ -8,7 +8,7 @@ landmarks of the search, which takes a small part of the time of the search.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +28,7 @@ from imcc._math.search.folds import Fold, check_defined
 from imcc._math.search.grid import Grid
 from imcc._math.search.scorers import Scoring, check_scorers
 from imcc._math.solver import label_patterns
-from imcc._utils.progress import is_watched, report_progress
+from imcc._utils.progress import report_progress
 from imcc._utils.validation import Features, Target, explained_singularity
 
 
@@ -52,22 +52,6 @@ class FoldClusters:
         return FoldClusters([self.assignments[entry]], self.landmarks)
 
 
-@dataclass(frozen=True)
-class SearchOutcome:
-    """Result of a search.
-
-    Attributes
-    ----------
-    results : dict of (kernel index, width scale index) to list of FoldResult
-        Kernels without a width have only the width scale index 0.
-    clusters : list of FoldClusters
-        One per fold.
-    """
-
-    results: dict[tuple[int, int], list[FoldResult]]
-    clusters: list[FoldClusters]
-
-
 def search(
     X: Features,
     target: Target,
@@ -82,7 +66,7 @@ def search(
     seed: int,
     n_jobs: int | None,
     weights: np.ndarray | None = None,
-) -> SearchOutcome:
+) -> tuple[dict[tuple[int, int], list[FoldResult]], list[FoldClusters]]:
     """Evaluate all settings on all folds.
 
     Parameters
@@ -104,7 +88,10 @@ def search(
 
     Returns
     -------
-    SearchOutcome
+    results : dict of (kernel index, width scale index) to list of FoldResult
+        Kernels without a width have only the width scale index 0.
+    clusters : list of FoldClusters
+        One per fold.
     """
     if approximations[0] is None:
         for kernel in kernels:
@@ -117,25 +104,22 @@ def search(
     # A device is shared by all processes, and its arrays cannot be passed between them.
     n_jobs = n_jobs if is_numpy(X) else 1
     report_progress(0.0, what="clustering rows")
-    parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered" if is_watched() else "list")
-    clustered = dict(
-        parallel(
-            delayed(_keyed)(
-                i,
-                _cluster_fold,
-                X,
-                fold,
-                grid.n_clusters,
-                clusterer,
-                seed,
-                approximations[0],
-                None if weights is None else weights[fold.train],
-            )
-            for i, fold in enumerate(folds)
+    parallel = Parallel(n_jobs=n_jobs, return_as="generator")
+    clusters, messages = [], set()
+    for of_fold, said in parallel(
+        delayed(_cluster_fold)(
+            X,
+            fold,
+            grid.n_clusters,
+            clusterer,
+            seed,
+            approximations[0],
+            None if weights is None else weights[fold.train],
         )
-    )
-    clusters = [clustered[i][0] for i in range(len(folds))]
-    messages = {message for _, said in clustered.values() for message in said}
+        for fold in folds
+    ):
+        clusters.append(of_fold)
+        messages |= set(said)
     if messages:
         warnings.warn("; ".join(sorted(messages)), ConvergenceWarning, stacklevel=3)
 
@@ -145,33 +129,19 @@ def search(
         # One kernel at a time, because its base is an n x n matrix.
         scales = list(width_scales) if kernel.has_width else [1.0]
         share = Shared.of(X, target, grid, scoring, kernel, approximations[k], folds, seed, weights)
-        unordered = parallel(
-            delayed(_keyed)(
-                (w, i),
-                _search_fold,
-                share,
-                fold,
-                clusters[i].assignments,
-                clusters[i].landmarks,
-                scale,
-            )
-            for w, scale in enumerate(scales)
-            for i, fold in enumerate(folds)
-        )
-        results: dict[tuple[int, int], FoldResult] = {}
-        for key, result in unordered:
-            results[key] = result
+        results = []
+        for result in parallel(
+            delayed(_search_fold)(share, fold, of_fold.assignments, of_fold.landmarks, scale)
+            for scale in scales
+            for fold, of_fold in zip(folds, clusters, strict=True)
+        ):
+            results.append(result)
             done += 1
             report_progress(done, total, "searching the grid")
         for w in range(len(scales)):
-            outcomes[k, w] = [results[w, i] for i in range(len(folds))]
-        warn_if_indefinite(max(result.negative for result in results.values()))
-    return SearchOutcome(outcomes, clusters)
-
-
-def _keyed(key: Any, function: Callable[..., Any], *arguments: Any) -> tuple[Any, Any]:
-    """Call a function and return the key with the result, since results come in any order."""
-    return key, function(*arguments)
+            outcomes[k, w] = results[w * len(folds) : (w + 1) * len(folds)]
+        warn_if_indefinite(max(result.negative for result in results))
+    return outcomes, clusters
 
 
 def _search_fold(share: Shared, fold: Fold, *rest: Any) -> FoldResult:

@@ -6,6 +6,7 @@ Algorithms are therefore the same for slices of a memory-mapped array and parts 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -276,18 +277,13 @@ def read_labels(chunk: Chunk, n_labels: int | None = None) -> np.ndarray:
         return on
 
 
-class _naming:  # noqa: N801 - read as a word of the with statement
-    """Context manager that adds the chunk to error messages."""
-
-    def __init__(self, chunk: Chunk) -> None:
-        self.chunk = chunk
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, (ValueError, TypeError)):
-            raise ValueError(f"{self.chunk}: {error}") from error
+@contextmanager
+def _naming(chunk: Chunk) -> Iterator[None]:
+    """Add the chunk to error messages."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{chunk}: {error}") from error
 
 
 def _sliceable(y: Any, n_rows: int) -> Any:
