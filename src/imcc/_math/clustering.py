@@ -11,10 +11,11 @@ weight 2 is equivalent to two rows.
 
 NumPy arrays are clustered by the k-means of scikit-learn, which does not support arrays on a
 device.  These are clustered by :func:`k_means`: greedy k-means++ initialisation, then Lloyd steps
-until nothing changes.  Both are the same algorithm, with the same tolerance and the same handling
-of empty clusters, but they draw different random numbers and find different local optima.  On a
-device, matrix products are computed in blocks of rows in a fixed order, so that the same seed gives
-the same clusters on the same device.
+until nothing changes.  Both are the same algorithm, with the same tolerance, but they draw
+different random numbers and find different local optima, and a cluster that loses all of its rows,
+which seldom happens, stays empty on a device and is not used.  There, matrix products are computed
+in blocks of rows in a fixed order, so that the same seed gives the same clusters on the same
+device.
 """
 
 from __future__ import annotations
@@ -37,7 +38,6 @@ from imcc._array.array import (
     Array,
     asarray,
     astype,
-    at_least,
     column_sums,
     dense,
     is_numpy,
@@ -378,6 +378,10 @@ def k_means(X: Array, n_clusters: int, seed: int, weights: np.ndarray | None = N
     if weights is not None:
         each = xp.astype(asarray(weights, X), X.dtype, copy=False)
     centers = _start(X, squares, n_clusters, np.random.RandomState(seed), each)
+    # Of equal rows, one is a centre.
+    _, distinct = np.unique(to_numpy(centers), axis=0, return_index=True)
+    if len(distinct) < n_clusters:
+        centers = take_rows(centers, np.sort(distinct))
     still = TOLERANCE * float(xp.mean(squares)) / X.shape[1]
     return lloyd(X, centers, still, each)
 
@@ -407,26 +411,16 @@ def lloyd(X: Array, centers: Array, still: float = 0.0, weights: Array | None = 
     for _ in range(MAX_STEPS):
         nearest = _nearest(X, centers, blocks)
         sums, sizes = _sums(X, nearest, numbers, blocks, weights)
-        if weights is None:
-            moved = sums / at_least(sizes, 1.0)[:, None]
-        else:
-            moved = sums / xp.where(sizes > 0, sizes, xp.ones_like(sizes))[:, None]
+        used = sizes[:, None] > 0
+        divisors = xp.where(used, sizes[:, None], xp.ones_like(sizes)[:, None])
+        moved = xp.where(used, sums / divisors, centers)
         # One value is read back from the device per step.
-        news = [
-            xp.astype(xp.any(nearest != before), X.dtype),
-            xp.astype(xp.any(sizes == 0), X.dtype),
-            xp.sum((moved - centers) ** 2),
-        ]
-        changed, some_empty, shift = to_numpy(xp.stack(news))
+        news = [xp.astype(xp.any(nearest != before), X.dtype), xp.sum((moved - centers) ** 2)]
+        changed, shift = to_numpy(xp.stack(news))
         if not changed:
             return to_numpy(nearest)
-        if some_empty:
-            filled = _filled(X, nearest, centers, sums, sizes, blocks, weights)
-            if filled is None:  # all rows lie on their centres: there is nothing to gain
-                return _without_twins(to_numpy(nearest), to_numpy(centers))
-            moved = filled
         centers, before = moved, nearest
-        if shift <= still and not some_empty:
+        if shift <= still:
             break
     return to_numpy(_nearest(X, centers, blocks))
 
@@ -513,68 +507,6 @@ def _sums(
 
 def _joined(parts: list[Array]) -> Array:
     return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts)
-
-
-def _filled(
-    X: Array,
-    nearest: Array,
-    centers: Array,
-    sums: Array,
-    sizes: Array,
-    blocks: list[slice],
-    weights: Array | None = None,
-) -> Array | None:
-    """Return new centres where empty clusters have taken over the farthest rows.
-
-    A row that lies on its centre, but for rounding, is not taken over: the cluster would be empty
-    again in the next step.  The centre of a cluster that stays empty does not move.  None if all
-    rows lie on their centres.
-    """
-    parts = [row_squares(X[b, :] - take(centers, nearest[b], 0)) for b in blocks]
-    xp = namespace(X)
-    rounding = _rounding(X.dtype, xp) * float(xp.max(row_squares(X)))
-    # Seldom, and small: on the host.
-    distances = to_numpy(_joined(parts))
-    off_centre = distances > rounding
-    if not off_centre.any():
-        return None
-    if weights is not None:
-        distances = distances * to_numpy(weights)
-    new_sums, new_sizes = np.array(to_numpy(sums)), np.array(to_numpy(sizes))
-    empty = np.flatnonzero(new_sizes == 0)
-    # However heavy, a row that lies on its centre does not come before one that does not.
-    candidates = np.flatnonzero(off_centre)
-    farthest = candidates[np.argsort(-distances[candidates], kind="stable")[: len(empty)]]
-    for cluster, row in zip(empty, farthest, strict=False):
-        values = to_numpy(take_rows(X, np.array([row])))[0]
-        old = int(nearest[int(row)])
-        weight = 1.0 if weights is None else float(weights[int(row)])
-        # Rounding may leave a little of a cluster that has lost all of its rows.
-        if new_sizes[old] > weight * (1 + 1e-6):
-            new_sums[old] -= weight * values
-            new_sizes[old] -= weight
-        new_sums[cluster], new_sizes[cluster] = weight * values, weight
-    left = empty[len(farthest) :]
-    new_sums[left], new_sizes[left] = to_numpy(centers)[left], 1.0
-    return asarray(new_sums / new_sizes[:, np.newaxis], X)
-
-
-def _without_twins(nearest: np.ndarray, centers: np.ndarray) -> np.ndarray:
-    """Give the rows of centres that are equal, but for rounding, to the first of them."""
-    used = np.unique(nearest)
-    rounding = _rounding(centers.dtype, np) * np.max(np.sum(centers[used] ** 2, axis=1))
-    first = np.arange(len(centers))
-    for k, number in enumerate(used):
-        gaps = np.sum((centers[used[:k]] - centers[number]) ** 2, axis=1)
-        equal = np.flatnonzero(gaps <= rounding)
-        if len(equal):
-            first[number] = first[used[equal[0]]]
-    return first[nearest]
-
-
-def _rounding(dtype: Any, xp: Any) -> float:
-    """Return a squared distance, as a part of the largest square, that is no distance at all."""
-    return (1000 * float(xp.finfo(dtype).eps)) ** 2
 
 
 def _blocks(X: Array, n_columns: int) -> list[slice]:
