@@ -261,7 +261,7 @@ def fit_arrays(
         like=X,
         target=target,
         feature_names=feature_names,
-        assignment=None if settings.approximation is not None else _columns(assignment),
+        assignment=_columns(assignment) if settings.approximation is None else None,
     )
 
 
@@ -404,8 +404,9 @@ class _Design:
             return cls(X, settings, approximation.fit(sample, scale, seed, landmarks, of_sample))
         if is_primal(kernel, X.shape[1], X.shape[0]):
             return cls(X, settings, IdentityMap.fit(X))
-        require_room(X, settings)
-        X = astype(X, "float64") if kernel.is_linear else X
+        if kernel.is_linear:
+            require_room(X, settings)
+            X = astype(X, "float64")
         origin = kernel.origin(X)
         moved = moved_by(X, origin)
         base = kernel.base(astype(moved, "float64"))

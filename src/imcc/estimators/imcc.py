@@ -247,7 +247,7 @@ default=None
         """
         self._refuse_groups(groups)
         settings = self._read_settings()
-        # A stream has no labels of its own, or is a memory-mapped array.
+        # A stream brings its labels along, or is a memory-mapped array.
         is_stream = y is None or isinstance(X, np.memmap)
         source = find_source(X, y, settings) if is_stream else None
         if source is not None:
