@@ -191,7 +191,7 @@ class SparseLinearCV(SearchClassifier):
                     f"the objective of {self.best_params_} is bounded below on the folds but not "
                     "on all rows; the next best setting is used instead",
                     ConvergenceWarning,
-                    stacklevel=3,
+                    stacklevel=4,
                 )
                 continue
             self.refit_time_ = time.perf_counter() - start
