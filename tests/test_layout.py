@@ -35,24 +35,24 @@ PACKAGES = [
 ]
 # The order of the modules inside of a package.
 INSIDE = {
-    "_array": ["threads", "array", "device", "linalg"],
+    "_array": ["array", "device", "linalg"],
     "_utils": [
         *("config", "errors", "names", "text", "cells", "optional", "plain", "progress"),
         *("html", "wrappers", "files", "validation"),
     ],
     "_math": [
-        *("clustering", "kernels", "models", "sampling", "statistics", "landmarks", "maps"),
-        *("solver", "fitting", "platt", "logistic", "score_maps", "thresholds", "guarantees"),
+        *("clustering", "kernels", "sampling", "landmarks", "maps"),
+        *("solver", "fitting", "logistic", "score_maps", "thresholds", "guarantees"),
         *("search", "ensemble", "stream"),
     ],
     "_math.search": [
-        *("labels", "scorers", "grid", "folds", "fold", "search", "out_of_fold", "results"),
+        *("scorers", "grid", "folds", "fold", "search", "results"),
     ],
     "_math.ensemble": [
         *("views", "ridge", "members", "trees", "model"),
         *("linear", "costs", "plan", "selection", "search"),
     ],
-    "_math.stream": ["sources", "passes", "fitting"],
+    "_math.stream": ["sources", "fitting"],
     "estimators": [
         *("base", "base_search", "imcc", "imcc_cv", "kernel_ensemble"),
         *("cross_fit", "calibrator", "thresholds"),

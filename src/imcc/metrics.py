@@ -1,4 +1,4 @@
-"""Multi-label metrics: the five metrics of the paper, precision and nDCG at k, F1, and log loss.
+"""Multi-label metrics: the five metrics of the paper, F1, and log loss.
 
 Notation for the five metrics: scores F and true labels Y, both of shape (n, q).  The rank of a
 label in a row is the number of labels of that row with at least the same score; tied labels all
@@ -38,7 +38,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.stats import rankdata
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import average_precision_score, make_scorer
 from sklearn.utils import check_array
@@ -48,7 +47,6 @@ from imcc._array.device import block_entries
 from imcc._utils.config import get_config
 from imcc._utils.validation import (
     check_choice,
-    check_count,
     check_sample_weight,
     known_labels,
     label_matrix,
@@ -60,19 +58,15 @@ __all__ = [
     "average_precision",
     "coverage",
     "evaluate",
-    "evaluate_rows",
     "f1_of_counts",
     "get_scorer",
     "hamming_loss",
-    "label_f1",
     "log_loss",
     "macro_average_precision",
     "macro_f1",
     "macro_f1_present",
     "micro_f1",
-    "ndcg_at_k",
     "one_error",
-    "precision_at_k",
     "ranking_loss",
 ]
 
@@ -156,12 +150,11 @@ class LabelMetrics:
         n_relevant = relevant.sum(axis=1)
         n_known = np.full(self.n_rows, self.n_labels) if known is None else known.sum(axis=1)
         self.ranked = (n_relevant > 0) & (n_relevant < n_known)
-        self._has_known = n_known > 0
         # Row weights of the means over ranked rows, and over rows with a known label.
         weights = np.ones(self.n_rows) if weights is None else weights
         self._weights = {
-            name: (asarray(np.where(rows, weights, 0.0), like), float(weights[rows].sum()))
-            for name, rows in ((name, self.counted(name)) for name in METRICS)
+            ranked_only: (asarray(np.where(rows, weights, 0.0), like), float(weights[rows].sum()))
+            for ranked_only, rows in ((True, self.ranked), (False, n_known > 0))
         }
         at_least_one = np.maximum(n_relevant, 1)
         self._lengths = n_relevant
@@ -172,10 +165,6 @@ class LabelMetrics:
         self._n_relevant = asarray(at_least_one * 1.0, like)
         self._n_ordered = asarray(np.maximum(at_least_one * (n_known - n_relevant), 1.0), like)
         self._block_entries = block_entries(like) or get_config().pair_entries
-
-    def counted(self, name: str) -> np.ndarray:
-        """Return which rows count in a metric, shape (n_samples,)."""
-        return self.ranked if METRICS[name].ranked_rows_only else self._has_known
 
     def entries(self) -> int:
         """Return the approximate number of entries in memory for one setting on a device."""
@@ -196,27 +185,14 @@ class LabelMetrics:
             NaN where a metric is undefined.
         """
         xp, means = namespace(scores), []
-        for name, values in zip(names, self.rows(scores, names), strict=True):
-            weights, total = self._weights[name]
+        for name, values in zip(names, self._values_of_rows(scores, names), strict=True):
+            weights, total = self._weights[METRICS[name].ranked_rows_only]
             # A sum, not a product of matrices, whose last digit depends on the threads of BLAS.
             means.append(xp.sum(values * weights, axis=1) / (total if total > 0 else np.nan))
         return xp.stack(means)
 
-    def rows(self, scores: Array, names: Sequence[str]) -> list[Array]:
-        """Return the values of each metric per row.
-
-        Parameters
-        ----------
-        scores : array of shape (n_labels, n_settings, n_samples)
-        names : sequence of str
-            Names from :data:`METRICS`.
-
-        Returns
-        -------
-        list of array of shape (n_settings, n_samples)
-            One array per metric.  Metrics with ``ranked_rows_only`` are meaningless in rows where
-            ``ranked`` is False.
-        """
+    def _values_of_rows(self, scores: Array, names: Sequence[str]) -> list[Array]:
+        """Return each metric per row, (n_settings, n_samples); meaningless in rows it ignores."""
         xp = namespace(scores)
         if self._known is not None:
             # Unknown labels come last in every ranking and are never counted for a relevant label.
@@ -374,7 +350,6 @@ def evaluate(
 
     See Also
     --------
-    evaluate_rows : The same metrics per row.
     get_scorer : A scikit-learn scorer of one of the metrics.
 
     Examples
@@ -401,41 +376,6 @@ def evaluate(
             stacklevel=2,
         )
     return dict(zip(names, map(float, means), strict=True))
-
-
-def evaluate_rows(y_true: Any, scores: Any) -> dict[str, np.ndarray]:
-    """Compute the five metrics per row.
-
-    Parameters
-    ----------
-    y_true : array-like or sparse matrix of shape (n_samples, n_labels)
-        True labels, as for :func:`evaluate`.
-    scores : array-like of shape (n_samples, n_labels)
-        Real-valued scores, as for :func:`evaluate`.
-
-    Returns
-    -------
-    dict of str to ndarray of shape (n_samples,)
-        The values by metric; NaN in rows that the metric ignores.
-
-    See Also
-    --------
-    evaluate : The means over the rows.
-
-    Examples
-    --------
-    >>> from imcc.metrics import evaluate_rows
-    >>> rows = evaluate_rows([[1, 0, 1], [0, 0, 0]], [[0.9, -0.3, 0.2], [0.4, 0.1, -0.8]])
-    >>> rows["average_precision"]
-    array([ 1., nan])
-    """
-    relevant, scores, known = _check_scores(y_true, scores)
-    computed = LabelMetrics(relevant, known)
-    values = computed.rows(np.ascontiguousarray(scores.T)[:, np.newaxis], list(METRICS))
-    return {
-        name: np.where(computed.counted(name), row[0], np.nan)
-        for name, row in zip(METRICS, values, strict=True)
-    }
 
 
 def one_error(y_true: Any, scores: Any, sample_weight: Any = None) -> float:
@@ -588,115 +528,6 @@ def average_precision(y_true: Any, scores: Any, sample_weight: Any = None) -> fl
     return evaluate(y_true, scores, ["average_precision"], sample_weight)["average_precision"]
 
 
-def precision_at_k(y_true: Any, scores: Any, k: int) -> float:
-    """Share of relevant labels among the k top-scored ones (higher is better).
-
-    The mean over rows of ::
-
-        P@k = 1/k * sum over relevant labels l of  P(position of l <= k)
-
-    Tied labels are assumed to be in random order: if ``a`` labels have a larger score than l and
-    ``t`` labels the same (including l), the probability is (k - a) / t, clipped to [0, 1].  Rows
-    without labels have the value 0.  Unknown labels (NaN) are ranked last, and rows without a known
-    label are ignored.
-
-    Parameters
-    ----------
-    y_true : array-like or sparse matrix of shape (n_samples, n_labels)
-        True labels, as for :func:`evaluate`.
-    scores : array-like of shape (n_samples, n_labels)
-        Real-valued scores, as for :func:`evaluate`.
-    k : int
-        Number of labels to consider, from 1 to n_labels.
-
-    Returns
-    -------
-    float
-        Between 0 and 1.
-
-    Examples
-    --------
-    >>> from imcc.metrics import precision_at_k
-    >>> precision_at_k([[1, 0, 1], [0, 1, 0]], [[0.9, 0.3, 0.2], [0.1, 0.1, 0.8]], k=2)
-    0.375
-    """
-    relevant, scores, known = _check_scores(y_true, scores)
-    _check_k(k, relevant.shape[1])
-    above, ties = _places(_known_scores(scores, known))
-    chances = np.clip((k - above) / ties, 0.0, 1.0)
-    values = (chances * relevant).sum(axis=1)
-    return float((values if known is None else values[known.any(axis=1)]).mean() / k)
-
-
-def ndcg_at_k(y_true: Any, scores: Any, k: int) -> float:
-    """Normalised discounted cumulative gain of the k top-scored labels (higher is better).
-
-    The mean, over the rows with at least one label, of ::
-
-        nDCG@k = sum over relevant labels l of d(position of l) / sum_{r <= min(k, n_relevant)} d(r)
-
-        d(r) = 1 / log2(1 + r)  for r <= k,  else 0
-
-    Tied labels get the mean discount of their positions.  In rows with labels, this is
-    scikit-learn's ``ndcg_score(..., k=k)``, which counts rows without labels as 0.  Unknown labels
-    (NaN) are ranked last.
-
-    Parameters
-    ----------
-    y_true : array-like or sparse matrix of shape (n_samples, n_labels)
-        True labels, as for :func:`evaluate`.
-    scores : array-like of shape (n_samples, n_labels)
-        Real-valued scores, as for :func:`evaluate`.
-    k : int
-        Number of labels to consider, from 1 to n_labels.
-
-    Returns
-    -------
-    float
-        Between 0 and 1; NaN, with a warning, if no row has a label.
-
-    Examples
-    --------
-    >>> from imcc.metrics import ndcg_at_k
-    >>> ndcg_at_k([[1, 0, 1], [0, 1, 0]], [[0.9, 0.3, 0.2], [0.1, 0.5, 0.8]], k=2)
-    0.62...
-    """
-    relevant, scores, known = _check_scores(y_true, scores)
-    n_labels = relevant.shape[1]
-    _check_k(k, n_labels)
-    above, ties = _places(_known_scores(scores, known))
-    discounts = np.where(np.arange(n_labels) < k, 1 / np.log2(np.arange(n_labels) + 2), 0.0)
-    up_to = np.append(0.0, np.cumsum(discounts))
-    gains = ((up_to[above + ties] - up_to[above]) / ties * relevant).sum(axis=1)
-    n_relevant = relevant.sum(axis=1)
-    labelled = n_relevant > 0
-    if not labelled.any():
-        warnings.warn(
-            "ndcg_at_k: undefined, because no row has a label",
-            UndefinedMetricWarning,
-            stacklevel=2,
-        )
-        return float("nan")
-    return float((gains[labelled] / up_to[n_relevant[labelled]]).mean())
-
-
-def _check_k(k: Any, n_labels: int) -> None:
-    if check_count("k", k) > n_labels:
-        raise ValueError(f"k must be at most the number of labels, {n_labels}; got {k}")
-
-
-def _known_scores(scores: np.ndarray, known: np.ndarray | None) -> np.ndarray:
-    """Return the scores with -inf for unknown labels, which ranks them last."""
-    return scores if known is None else np.where(known, scores, -np.inf)
-
-
-def _places(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return, per entry, how many entries of its row are larger, and how many are equal to it."""
-    last = rankdata(-scores, method="max", axis=1).astype(np.int64)
-    above = rankdata(-scores, method="min", axis=1).astype(np.int64) - 1
-    return above, last - above
-
-
 def f1_of_counts(tp: Any, fp: Any, fn: Any) -> np.ndarray:
     """F1 score from counts: 2 TP / (2 TP + FP + FN), and 0 where all three are 0.
 
@@ -721,31 +552,6 @@ def f1_of_counts(tp: Any, fp: Any, fn: Any) -> np.ndarray:
     return np.divide(2 * tp, below, out=np.zeros(below.shape), where=below > 0)
 
 
-def label_f1(y_true: Any, y_pred: Any) -> np.ndarray:
-    """F1 score per label.
-
-    The same as scikit-learn's ``f1_score(..., average=None, zero_division=0)``.
-
-    Parameters
-    ----------
-    y_true, y_pred : array-like or sparse matrix of shape (n_samples, n_labels)
-        True and predicted labels, coded {0, 1}, {-1, +1} or boolean.  A NaN in ``y_true`` is an
-        unknown label, which is ignored.
-
-    Returns
-    -------
-    ndarray of shape (n_labels,)
-        2 TP / (2 TP + FP + FN); 0 for a label that neither occurs nor is predicted.
-
-    Examples
-    --------
-    >>> from imcc.metrics import label_f1
-    >>> label_f1([[1, 0], [1, 1]], [[1, 0], [0, 1]])
-    array([0.66666667, 1.        ])
-    """
-    return f1_of_counts(*_label_counts(y_true, y_pred))
-
-
 def macro_f1(y_true: Any, y_pred: Any) -> float:
     """Mean F1 score over all labels (higher is better).
 
@@ -755,12 +561,13 @@ def macro_f1(y_true: Any, y_pred: Any) -> float:
     Parameters
     ----------
     y_true, y_pred : array-like or sparse matrix of shape (n_samples, n_labels)
-        True and predicted labels, as for :func:`label_f1`.
+        True and predicted labels, coded {0, 1}, {-1, +1} or boolean.  A NaN in ``y_true`` is an
+        unknown label, which is ignored.
 
     Returns
     -------
     float
-        Between 0 and 1.
+        Between 0 and 1; a label that neither occurs nor is predicted counts 0.
 
     See Also
     --------
@@ -772,7 +579,7 @@ def macro_f1(y_true: Any, y_pred: Any) -> float:
     >>> macro_f1([[1, 0], [1, 0]], [[1, 0], [0, 0]])
     0.3333333333333333
     """
-    return float(label_f1(y_true, y_pred).mean())
+    return float(f1_of_counts(*_label_counts(y_true, y_pred)).mean())
 
 
 def macro_f1_present(y_true: Any, y_pred: Any) -> float:
@@ -783,7 +590,7 @@ def macro_f1_present(y_true: Any, y_pred: Any) -> float:
     Parameters
     ----------
     y_true, y_pred : array-like or sparse matrix of shape (n_samples, n_labels)
-        True and predicted labels, as for :func:`label_f1`.
+        True and predicted labels, as for :func:`macro_f1`.
 
     Returns
     -------
@@ -811,7 +618,7 @@ def micro_f1(y_true: Any, y_pred: Any) -> float:
     Parameters
     ----------
     y_true, y_pred : array-like or sparse matrix of shape (n_samples, n_labels)
-        True and predicted labels, as for :func:`label_f1`.
+        True and predicted labels, as for :func:`macro_f1`.
 
     Returns
     -------

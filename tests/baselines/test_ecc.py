@@ -9,7 +9,6 @@ from sklearn.multioutput import ClassifierChain
 from sklearn.svm import SVC
 
 from imcc.baselines import EnsembleClassifierChains, ecc
-from imcc.baselines._kernel_rows import train_on_gram, train_on_rows
 from tests.calls import recorded_calls
 
 ONE = {"n_chains": 1, "sample_fraction": 1.0, "scores": "margin"}
@@ -91,19 +90,6 @@ def test_x_is_not_copied_for_each_of_many_labels(form, copies):
     peak = tracemalloc.get_traced_memory()[1] - clf.chains_[0].coef.nbytes
     tracemalloc.stop()
     assert peak < copies * size
-
-
-@pytest.mark.parametrize(
-    ("limit", "train", "name"), [(2**30, train_on_gram, "gram"), (0, train_on_rows, "X")]
-)
-def test_links_of_a_chain_share_one_matrix(small_problem, config, limit, train, name):
-    X, Y, *_ = small_problem
-    config(gram_bytes=limit)
-    with recorded_calls(train) as calls:
-        EnsembleClassifierChains(**ONE).fit(X, Y)
-    matrices = [call.arguments[name] for call in calls]
-    assert len(matrices) == 4
-    assert all(matrix is matrices[0] for matrix in matrices)
 
 
 def test_n_jobs_reaches_joblib(small_problem, n_jobs_used):

@@ -10,7 +10,6 @@ from sklearn.tree import DecisionTreeClassifier
 
 from imcc.baselines import MAHR
 from imcc.baselines._stumps import BinnedRows
-from imcc.baselines.mahr import _exponentials
 from tests.calls import recorded_calls
 from tests.naive import baselines as naive
 
@@ -227,16 +226,3 @@ def test_rows_are_judged_by_their_weights_when_the_loss_vanishes():
     scores = weighted.decision_function(X)
     assert np.isfinite(scores).all()
     np.testing.assert_allclose(scores, repeated.decision_function(X), rtol=1e-5)
-
-
-def test_the_factor_of_tiny_exponentials_does_not_change_the_loss():
-    exponents = np.array([[-1.0, -400.0, -9000.0], [-2.0, -401.0, -9002.0]])
-    shares = np.array([[1.5], [0.5]])
-    exponentials, factors = _exponentials(exponents, shares)
-    np.testing.assert_array_equal(factors == 1, [True, False, False])
-    np.testing.assert_array_equal(exponentials[:, 0], shares[:, 0] * np.exp(exponents[:, 0]))
-    np.testing.assert_allclose(
-        exponentials[:, 1] * factors[1], shares[:, 0] * np.exp(exponents[:, 1]), rtol=1e-12
-    )
-    np.testing.assert_allclose(exponentials[:, 2], [1, np.exp(-2) / 3], rtol=1e-12)
-    assert factors[2] == 0

@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from imcc._math.platt import fit_sigmoid, prior_log_odds
 from imcc.baselines import JFSC, LIFT, LLSF, MAHR, BinaryRelevanceSVM, EnsembleClassifierChains
+from imcc.baselines._platt import fit_sigmoid, prior_log_odds
 from imcc.baselines.lift import label_centers, row_identities
 from tests.baselines.test_all import every_baseline
 from tests.naive import imcc as naive

@@ -7,10 +7,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 
 from imcc.baselines import JFSC, JFSCCV, LLSF, LLSFCV, UnboundedError
-from imcc.baselines._proximal import Problem, solve
 from imcc.baselines._sparse_linear import scaled
 from imcc.metrics import METRICS, evaluate
-from tests.calls import recorded_calls
 
 EXACT = {"max_iter": 5000, "tol": 1e-9}
 AXES = {
@@ -43,25 +41,12 @@ def test_equals_fitting_each_setting_on_each_fold(small_problem, make, model):
 
 
 def test_default_grids_are_the_papers():
-    llsf, jfsc = LLSFCV()._axes(), JFSCCV()._axes()
-    assert {name: len(axis) for name, axis in llsf.items()} == {"alpha": 21, "beta": 21, "gamma": 3}
-    assert [llsf["alpha"][0], llsf["alpha"][-1]] == [2.0**-10, 2.0**10]
-    assert {name: len(axis) for name, axis in jfsc.items()} == {
-        "alpha": 11, "beta": 11, "gamma": 11, "eta": 3,
-    }  # fmt: skip
-    assert [jfsc["gamma"][0], jfsc["gamma"][-1]] == [4.0**-5, 4.0**5]
-    np.testing.assert_array_equal(jfsc["eta"], [0.1, 1, 10])
-
-
-def test_sums_are_made_once_a_fold_and_paths_begin_where_the_last_setting_ended(small_problem):
-    X, Y, *_ = small_problem
-    with recorded_calls(Problem.of) as problems, recorded_calls(solve) as calls:
-        LLSFCV(alphas=0.1, betas=[0.1, 1.0, 10.0], gammas=1.0, cv=2, refit=False).fit(X, Y)
-    assert len(problems) == 2
-    assert [call.arguments["weights"].beta for call in calls] == [10.0, 1.0, 0.1] * 2
-    for before, after in ((0, 1), (1, 2), (3, 4), (4, 5)):
-        assert calls[after].arguments["start"] is calls[before].result.W
-    assert calls[3].arguments["start"] is not calls[2].result.W
+    llsf, jfsc = LLSFCV(), JFSCCV()
+    assert [len(axis) for axis in (llsf.alphas, llsf.betas, llsf.gammas)] == [21, 21, 3]
+    assert [llsf.alphas[0], llsf.alphas[-1]] == [2.0**-10, 2.0**10]
+    assert [len(axis) for axis in (jfsc.alphas, jfsc.betas, jfsc.gammas)] == [11, 11, 11]
+    assert [jfsc.gammas[0], jfsc.gammas[-1]] == [4.0**-5, 4.0**5]
+    assert jfsc.etas == (0.1, 1, 10)
 
 
 def test_a_budget_draws_from_the_grid_and_is_recorded(small_problem):

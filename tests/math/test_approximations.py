@@ -10,8 +10,9 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 
 from imcc import IMCCClassifier, IMCCClassifierCV
-from imcc._math.kernels import resolve_kernel
-from imcc._math.maps import DEFAULT_N_COMPONENTS, NystroemMap, feature_sums
+from imcc._math.fitting import DEFAULT_N_COMPONENTS
+from imcc._math.kernels import check_kernel
+from imcc._math.maps import NystroemMap, feature_sums
 from imcc._math.sampling import sample_rows
 from imcc._utils.config import config_context
 from imcc._utils.validation import draw_seed
@@ -289,7 +290,7 @@ def test_the_search_makes_no_matrix_of_all_pairs(config):
 
 def test_late_and_early_rotation_agree(small_problem):
     X = small_problem[0]
-    kernel = resolve_kernel("rbf")
+    kernel = check_kernel("rbf")
     maps = []
     for limit in (1e12, 0.0):
         with config_context(late_condition=limit):

@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import chi2_kernel, pairwise_kernels
 
-from imcc._math.kernels import choose_width, resolve_kernel
+from imcc._math.kernels import check_kernel, choose_width
 from tests.calls import recorded_calls
 from tests.naive import imcc as naive
 
@@ -29,7 +29,7 @@ def expected(name, X, Z, width):
 @pytest.mark.parametrize("block", [2**20, 50])
 def test_values_dense(name, block, rows, config):
     config(kernel_entries=block)
-    kernel = resolve_kernel(name)
+    kernel = check_kernel(name)
     width = 0.7 if kernel.has_width else None
     other = rows[:9] + 0.1
     np.testing.assert_allclose(
@@ -43,7 +43,7 @@ def test_values_dense(name, block, rows, config):
 @pytest.mark.parametrize("name", ["rbf", "laplacian", "linear"])
 @pytest.mark.parametrize("sides", ["both", "left", "right"])
 def test_values_sparse(name, sides, rows):
-    kernel = resolve_kernel(name)
+    kernel = check_kernel(name)
     width = 0.7 if kernel.has_width else None
     left = sp.csr_matrix(rows) if sides != "right" else rows
     right = sp.csr_matrix(rows[:9]) if sides != "left" else rows[:9]
@@ -58,7 +58,7 @@ def test_sparse_rows_are_never_densified_as_a_whole(config):
     config(kernel_entries=600)
     expected = naive.rbf(wide.toarray(), wide.toarray(), 3.0)
     with recorded_calls(sp.csr_matrix.toarray) as calls:
-        found = values(resolve_kernel("rbf"), wide, None, 3.0)
+        found = values(check_kernel("rbf"), wide, None, 3.0)
     seen = [call.arguments["self"].shape for call in calls]
     assert seen
     assert all(shape[0] <= 10 and shape[1] <= 60 for shape in seen)
@@ -69,7 +69,7 @@ def test_sparse_rows_are_never_densified_as_a_whole(config):
 @pytest.mark.parametrize("block", [2**20, 50])
 def test_width_rule_is_the_mean_pairwise_distance(name, metric, block, rows, config):
     config(kernel_entries=block)
-    kernel = resolve_kernel(name)
+    kernel = check_kernel(name)
     base = kernel.base(rows)
     mean = naive.mean_distance(rows, metric)
     assert choose_width(kernel, base, "mean_distance", 1.0) == pytest.approx(mean, rel=1e-12)
@@ -82,7 +82,7 @@ def test_width_rule_is_the_mean_pairwise_distance(name, metric, block, rows, con
 
 
 def test_width_rule_needs_different_rows():
-    kernel = resolve_kernel("rbf")
+    kernel = check_kernel("rbf")
     for rows in (np.ones((5, 2)), np.ones((1, 2))):
         with pytest.raises(ValueError, match="all training rows are identical"):
             choose_width(kernel, kernel.base(rows), "mean_distance", 1.0)
@@ -93,7 +93,7 @@ def test_origin_saves_digits_far_from_zero():
     """Distances between rows far away from the origin; products of uncentred rows lose them."""
     rows = np.random.default_rng(0).normal(size=(20, 3))
     far = rows + 1e7
-    kernel = resolve_kernel("rbf")
+    kernel = check_kernel("rbf")
     base = kernel.base(far - kernel.origin(far))
     np.testing.assert_allclose(base, kernel.base(rows), atol=1e-7)
     assert np.abs(kernel.base(far) - kernel.base(rows)).max() > 1e-3
@@ -102,15 +102,15 @@ def test_origin_saves_digits_far_from_zero():
 
 @pytest.mark.parametrize("name", ["poly", "sigmoid", "cosine"])
 def test_other_names_are_scikit_learns(name, rows):
-    kernel = resolve_kernel(name)
+    kernel = check_kernel(name)
     assert not kernel.has_width
     np.testing.assert_allclose(values(kernel, rows), pairwise_kernels(rows, metric=name))
-    found = values(resolve_kernel("poly", {"degree": 2}), rows, rows[:3])
+    found = values(check_kernel("poly", {"degree": 2}), rows, rows[:3])
     np.testing.assert_allclose(found, pairwise_kernels(rows, rows[:3], metric="poly", degree=2))
 
 
 def test_callable_kernels(rows):
-    kernel = resolve_kernel(lambda x, z: float(x @ z) ** 2)
+    kernel = check_kernel(lambda x, z: float(x @ z) ** 2)
     np.testing.assert_allclose(values(kernel, rows, rows[:4]), (rows @ rows[:4].T) ** 2)
 
 
@@ -126,4 +126,4 @@ def test_callable_kernels(rows):
 )
 def test_bad_kernels_are_named(kernel, parameters, message):
     with pytest.raises(ValueError, match=message):
-        resolve_kernel(kernel, parameters)
+        check_kernel(kernel, parameters)

@@ -48,13 +48,12 @@ def reference(X, n_centers, seed):
 
 
 @pytest.mark.filterwarnings("ignore:Number of distinct clusters")
-@pytest.mark.parametrize("n_threads", [1, 2, 3])
+@pytest.mark.parametrize("n_threads", [1, 3])
 @pytest.mark.parametrize(("X", "n_centers"), CASES.values(), ids=CASES)
 def test_is_scikit_learn_on_one_thread(X, n_centers, n_threads):
-    for seed in range(3):
-        with threadpool_limits(n_threads):
-            centers = k_means_centers(X, n_centers, np.random.RandomState(seed))
-        np.testing.assert_array_equal(centers, reference(X, n_centers, seed))
+    with threadpool_limits(n_threads):
+        centers = k_means_centers(X, n_centers, np.random.RandomState(0))
+    np.testing.assert_array_equal(centers, reference(X, n_centers, 0))
 
 
 def test_the_cases_have_empty_centres_and_an_early_end():
@@ -80,8 +79,7 @@ def test_a_fit_has_the_same_landmarks_on_any_number_of_threads():
     Y = X[:, :3] > 0
     classifier = IMCCClassifier(5, approximation="nystroem", n_components=50, random_state=0)
     found = []
-    for n_threads in (1, 2, 4):
+    for n_threads in (1, 4):
         with threadpool_limits(n_threads):
             found.append(classifier.fit(X, Y).landmarks_)
     np.testing.assert_array_equal(found[1], found[0])
-    np.testing.assert_array_equal(found[2], found[0])

@@ -39,7 +39,7 @@ weights = st.tuples(
     solver=st.sampled_from(["auto", "spectral"]),
     sparse=st.booleans(),
 )
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_fit_and_predict_equal_the_twin(problem, weights, kernel, solver, sparse):
     X, Y, labels, X_new = (problem[k] for k in ("X", "Y", "labels", "X_new"))
     alpha, beta, gamma = weights
@@ -68,7 +68,7 @@ def test_fit_and_predict_equal_the_twin(problem, weights, kernel, solver, sparse
 
 
 @given(problem=problems(), n_clusters=st.integers(1, 20), seed=st.integers(0, 1000))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_k_means_never_leaves_an_empty_cluster(problem, n_clusters, seed):
     X, Y = problem["X"], problem["Y"]
@@ -82,7 +82,7 @@ def test_k_means_never_leaves_an_empty_cluster(problem, n_clusters, seed):
 
 
 @given(problem=problems(), weights=weights)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_order_of_rows_and_labels_does_not_matter(problem, weights):
     X, Y, labels, X_new = (problem[k] for k in ("X", "Y", "labels", "X_new"))
     assume(len(X) > 1)

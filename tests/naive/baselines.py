@@ -8,7 +8,7 @@ from sklearn.cluster import KMeans
 from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC
 
-from imcc._math.platt import fit_sigmoid, prior_log_odds
+from imcc.baselines._platt import fit_sigmoid, prior_log_odds
 
 
 class Stump(ClassifierMixin, BaseEstimator):

@@ -11,23 +11,22 @@ from sklearn.datasets import make_multilabel_classification
 from threadpoolctl import threadpool_limits
 
 from imcc import IMCCClassifierCV, KernelEnsembleClassifier
-from imcc._array import threads
-from imcc._array.threads import cpu_quota, limited_threads, n_cores, one_thread
+from imcc._array import device
+from imcc._array.device import limited_threads, n_cores, one_thread
 
 
 def in_use():
     """Return the threads of BLAS and of OpenMP, but not of libraries that were loaded later."""
-    return {pool["num_threads"] for pool in threads._controller().info()}
+    return {pool["num_threads"] for pool in device._controller().info()}
 
 
 @pytest.fixture
 def cores(monkeypatch):
     """Set how many cores the process may use, and let the libraries use eight."""
     with threadpool_limits(8):
-        yield lambda count: monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(count))
+        yield lambda count: monkeypatch.setattr(device, "n_cores", lambda: count)
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="there are no affinities")
 def test_as_many_threads_as_the_rows_are_worth(cores, config):
     cores(6)
     for size, expected in {1: 1, 1999: 1, 2000: 2, 4500: 4, 100_000: 6}.items():
@@ -72,58 +71,6 @@ def test_limits_of_several_python_threads_leave_the_numbers_as_they_were():
             may_end.set()
             first.join()
         assert in_use() == {3}
-
-
-def make_groups(folder, files, own):
-    for name, text in files.items():
-        path = folder / "groups" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    (folder / "own").write_text(own)
-    return str(folder / "groups"), str(folder / "own")
-
-
-@pytest.mark.parametrize(
-    ("files", "own", "expected"),
-    [
-        ({"cpu.max": "150000 100000\n"}, "0::/\n", 1.5),
-        ({"cpu.max": "max 100000\n"}, "0::/\n", np.inf),
-        # The smallest quota on the way to the root counts.
-        (
-            {
-                "a.slice/cpu.max": "200000 100000\n",
-                "a.slice/b.scope/cpu.max": "max 100000\n",
-                "other/cpu.max": "10000 100000\n",
-            },
-            "0::/a.slice/b.scope\n",
-            2.0,
-        ),
-        # In a container, whose path outside is not there.
-        ({"cpu.max": "400000 100000\n"}, "0::/../../docker/abc\n", 4.0),
-        (
-            {"cpu/cpu.cfs_quota_us": "50000\n", "cpu/cpu.cfs_period_us": "100000\n"},
-            "5:memory:/docker/abc\n4:cpu,cpuacct:/docker/abc\n",
-            0.5,
-        ),
-        (
-            {"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"},
-            "4:cpuacct,cpu:/\n",
-            np.inf,
-        ),
-        ({}, "1:name=systemd:/\n0::/\n", np.inf),
-    ],
-)
-def test_quota_of_control_groups(tmp_path, files, own, expected):
-    assert cpu_quota(*make_groups(tmp_path, files, own)) == expected
-    assert cpu_quota(str(tmp_path), str(tmp_path / "missing")) == np.inf
-
-
-@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="there are no affinities")
-@pytest.mark.parametrize(("quota", "expected"), [(0.5, 1), (1.5, 2), (64.0, 6), (np.inf, 6)])
-def test_no_more_cores_than_the_quota(cores, monkeypatch, quota, expected):
-    cores(6)
-    monkeypatch.setattr(threads, "cpu_quota", lambda: quota)
-    assert n_cores() == expected
 
 
 PROGRAM = """

@@ -1,4 +1,9 @@
-"""Devices: moving arrays, free memory, and out-of-memory errors."""
+"""What a computation may use: devices, memory and threads.
+
+The threads of LAPACK wait for each other many times per decomposition.  On small matrices this
+takes longer than it saves, and on a machine that is busy with other processes, where a thread may
+have to wait for a core, it takes many times as long (docs/performance.md).
+"""
 
 from __future__ import annotations
 
@@ -8,11 +13,15 @@ import sys
 import warnings
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 import numpy as np
+from joblib import cpu_count
+from threadpoolctl import ThreadpoolController
 
 from imcc._array.array import asarray, dense, is_numpy, library
 from imcc._utils.config import get_config
@@ -253,3 +262,69 @@ def _is_out_of_memory(error: BaseException) -> bool:
 
 def _gib(n_bytes: float) -> str:
     return f"{n_bytes / 2**30:.3g} GiB"
+
+
+# Threads.
+
+
+def limited_threads(size: int) -> AbstractContextManager[None]:
+    """Limit the threads by the size of the matrices that are computed in a ``with`` statement.
+
+    One thread for each ``thread_rows`` rows (see :mod:`imcc._utils.config`), but at least one, at
+    most :func:`n_cores`, and never more than were allowed before, for example by OMP_NUM_THREADS.
+
+    The number of threads of BLAS and LAPACK is that of the whole process: other Python threads are
+    limited as well in the meantime, and while one of them limits it, the others leave it alone.
+    Nested limits end with the number that was before, and never exceed the outer ones.
+
+    Parameters
+    ----------
+    size : int
+        Number of rows of the matrices.
+    """
+    return _limited(min(max(1, size // get_config().thread_rows), n_cores()))
+
+
+def one_thread() -> AbstractContextManager[None]:
+    """Limit BLAS, LAPACK and OpenMP to one thread; see :func:`limited_threads`.
+
+    For sums whose last digits must not depend on the number of threads.
+    """
+    return _limited(1)
+
+
+@cache
+def n_cores() -> int:
+    """Return the number of cores that this process may use.
+
+    Those that it may run on, or fewer if its control group (such as a container) has a CPU quota.
+    """
+    return int(cpu_count())
+
+
+# Held by the Python thread that limits BLAS.
+_holder = RLock()
+
+
+@contextmanager
+def _limited(limit: int) -> Iterator[None]:
+    held = _holder.acquire(blocking=False)
+    try:
+        # OpenMP has a number for each Python thread, BLAS one for all.
+        pools = _controller() if held else _controller().select(user_api="openmp")
+        counts: dict[str, list[int]] = {}
+        for library in pools.lib_controllers:
+            # Some builds do not say how many threads they have.
+            counts.setdefault(library.user_api, []).append(library.get_num_threads() or limit)
+        lower = {api: min(limit, *found) for api, found in counts.items() if max(found) > limit}
+        with pools.limit(limits=lower) if lower else nullcontext():
+            yield
+    finally:
+        if held:
+            _holder.release()
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    """Return the libraries that are loaded; a look-up takes milliseconds, a limit microseconds."""
+    return ThreadpoolController()

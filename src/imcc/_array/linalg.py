@@ -11,7 +11,7 @@ import scipy.linalg
 from scipy.linalg import blas, lapack
 
 from imcc._array.array import asarray, astype, is_numpy, library, namespace
-from imcc._array.threads import limited_threads
+from imcc._array.device import limited_threads
 from imcc._utils.config import get_config
 
 # Entries of a block of sparse rows that are dense on a device at a time, 512 MiB in float32.

@@ -11,10 +11,11 @@ weight 2 is equivalent to two rows.
 
 NumPy arrays are clustered by the k-means of scikit-learn, which does not support arrays on a
 device.  These are clustered by :func:`k_means`: greedy k-means++ initialisation, then Lloyd steps
-until nothing changes.  Both are the same algorithm, with the same tolerance and the same handling
-of empty clusters, but they draw different random numbers and find different local optima.  On a
-device, matrix products are computed in blocks of rows in a fixed order, so that the same seed gives
-the same clusters on the same device.
+until nothing changes.  Both are the same algorithm, with the same tolerance, but they draw
+different random numbers and find different local optima, and a cluster that loses all of its rows,
+which seldom happens, stays empty on a device and is not used.  There, matrix products are computed
+in blocks of rows in a fixed order, so that the same seed gives the same clusters on the same
+device.
 """
 
 from __future__ import annotations
@@ -37,7 +38,6 @@ from imcc._array.array import (
     Array,
     asarray,
     astype,
-    at_least,
     column_sums,
     dense,
     is_numpy,
@@ -49,8 +49,7 @@ from imcc._array.array import (
     take_rows,
     to_numpy,
 )
-from imcc._array.device import block_entries
-from imcc._array.threads import one_thread
+from imcc._array.device import block_entries, one_thread
 from imcc._utils.config import get_config
 from imcc._utils.validation import Features, check_count
 
@@ -64,17 +63,22 @@ TOLERANCE = 1e-4
 
 @dataclass(frozen=True)
 class VirtualExamples:
-    """Centres, soft labels and clusters of the rows.
+    """Centres and soft labels of clusters, and which rows are in them.
 
     Attributes
     ----------
     centers : array of shape (n_clusters, n_features)
     soft_labels : array of shape (n_clusters, n_outputs)
-        Mean of the {-1, +1} labels of the members.
+        T, the mean of the {-1, +1} labels of the members.
     sizes : array of shape (n_clusters,)
-        Number of members, or the sum of their weights, as floats.
-    assignment : ndarray of shape (n_samples, n_clusterings)
-        Cluster of each row in each clustering, as indices into ``centers``; on the host.
+        The diagonal of D: numbers of members, or sums of their weights, as floats.
+    first : array of shape (n_clusters,)
+        1.0 for the clusters of the first clustering, 0.0 for the others: P first = 1.
+    n_clusterings : int
+    n_rows : float
+        Number of rows, or the sum of their weights.
+    membership : array of shape (n_samples, n_clusters) or None
+        The 0/1 matrix P: CSR for NumPy, dense elsewhere.  None for a stream.
     weights : array of shape (n_samples,) or None
         Weights of the rows, all above zero; None if each has weight 1.
     """
@@ -82,44 +86,26 @@ class VirtualExamples:
     centers: Array
     soft_labels: Array
     sizes: Array
-    assignment: np.ndarray
+    first: Array
+    n_clusterings: int
+    n_rows: float
+    membership: Array | None = None
     weights: Array | None = None
 
-    @cached_property
-    def membership(self) -> Array:
-        """The 0/1 matrix P of shape (n_samples, n_clusters): CSR for NumPy, dense elsewhere."""
-        return membership_matrix(self.assignment, self.sizes.shape[0], self.sizes)
-
-    @cached_property
-    def scaled_membership(self) -> Array:
-        """diag(sqrt(weights)) P, which is P without weights."""
-        return self.membership if self.roots is None else scaled_rows(self.membership, self.roots)
+    @property
+    def label_totals(self) -> Array:
+        """1^T Y, the sums of the labels over the rows."""
+        return (self.first * self.sizes) @ self.soft_labels
 
     @cached_property
     def roots(self) -> Array | None:
         """Square roots of the weights."""
         return None if self.weights is None else namespace(self.weights).sqrt(self.weights)
 
-    @property
-    def n_rows(self) -> float:
-        """Number of rows, or the sum of their weights."""
-        if self.weights is None:
-            return float(self.assignment.shape[0])
-        return float(namespace(self.weights).sum(self.weights))
-
     @cached_property
-    def first(self) -> Array:
-        """1.0 for the clusters of the first clustering, 0.0 for the others."""
-        first = np.arange(self.sizes.shape[0]) <= self.assignment[:, 0].max()
-        return asarray(first.astype(np.float64), self.sizes)
-
-
-def membership_matrix(assignment: Array, n_clusters: int, like: Any = None) -> Array:
-    """Return the 0/1 matrix P with a one for each (row, cluster of the row).
-
-    It is a CSR matrix for NumPy, otherwise a dense one on the device of ``like``.
-    """
-    return one_hot(assignment, n_clusters, assignment if like is None else like)
+    def scaled_membership(self) -> Array:
+        """diag(sqrt(weights)) P, which is P without weights."""
+        return self.membership if self.roots is None else scaled_rows(self.membership, self.roots)
 
 
 def virtual_examples(
@@ -138,20 +124,28 @@ def virtual_examples(
         Row weights, on the device of the rows; means and sizes are then weighted.
     """
     n_clusters = int(assignment.max()) + 1
-    P = membership_matrix(assignment, n_clusters, X)
+    membership = P = one_hot(assignment, n_clusters, X)
     # SciPy computes these products in float64 without a copy of the rows.
     rows = X if is_numpy(X) else astype(X, "float64")
-    if weights is not None:
+    if weights is None:
+        n_rows = float(X.shape[0])
+        sizes = np.bincount(assignment.ravel(), minlength=n_clusters).astype(np.float64)
+        sizes = asarray(sizes, X)
+    else:
+        n_rows = float(namespace(weights).sum(weights))
         P = scaled_rows(P, weights)
         sizes = column_sums(P)
-        centers = dense(P.T @ rows) / sizes[:, None]
-        soft_labels = (P.T @ signs) / sizes[:, None]
-        return VirtualExamples(centers, soft_labels, sizes, assignment, weights)
-    sizes = np.bincount(assignment.ravel(), minlength=n_clusters).astype(np.float64)
-    sizes = asarray(sizes, X)
-    centers = dense(P.T @ rows) / sizes[:, None]
-    soft_labels = (P.T @ signs) / sizes[:, None]
-    return VirtualExamples(centers, soft_labels, sizes, assignment)
+    first = np.arange(n_clusters) <= assignment[:, 0].max()
+    return VirtualExamples(
+        centers=dense(P.T @ rows) / sizes[:, None],
+        soft_labels=(P.T @ signs) / sizes[:, None],
+        sizes=sizes,
+        first=asarray(first.astype(np.float64), X),
+        n_clusterings=assignment.shape[1],
+        n_rows=n_rows,
+        membership=membership,
+        weights=weights,
+    )
 
 
 def assign_rows(
@@ -384,6 +378,10 @@ def k_means(X: Array, n_clusters: int, seed: int, weights: np.ndarray | None = N
     if weights is not None:
         each = xp.astype(asarray(weights, X), X.dtype, copy=False)
     centers = _start(X, squares, n_clusters, np.random.RandomState(seed), each)
+    # Of equal rows, one is a centre.
+    _, distinct = np.unique(to_numpy(centers), axis=0, return_index=True)
+    if len(distinct) < n_clusters:
+        centers = take_rows(centers, np.sort(distinct))
     still = TOLERANCE * float(xp.mean(squares)) / X.shape[1]
     return lloyd(X, centers, still, each)
 
@@ -413,26 +411,16 @@ def lloyd(X: Array, centers: Array, still: float = 0.0, weights: Array | None = 
     for _ in range(MAX_STEPS):
         nearest = _nearest(X, centers, blocks)
         sums, sizes = _sums(X, nearest, numbers, blocks, weights)
-        if weights is None:
-            moved = sums / at_least(sizes, 1.0)[:, None]
-        else:
-            moved = sums / xp.where(sizes > 0, sizes, xp.ones_like(sizes))[:, None]
+        used = sizes[:, None] > 0
+        divisors = xp.where(used, sizes[:, None], xp.ones_like(sizes)[:, None])
+        moved = xp.where(used, sums / divisors, centers)
         # One value is read back from the device per step.
-        news = [
-            xp.astype(xp.any(nearest != before), X.dtype),
-            xp.astype(xp.any(sizes == 0), X.dtype),
-            xp.sum((moved - centers) ** 2),
-        ]
-        changed, some_empty, shift = to_numpy(xp.stack(news))
+        news = [xp.astype(xp.any(nearest != before), X.dtype), xp.sum((moved - centers) ** 2)]
+        changed, shift = to_numpy(xp.stack(news))
         if not changed:
             return to_numpy(nearest)
-        if some_empty:
-            filled = _filled(X, nearest, centers, sums, sizes, blocks, weights)
-            if filled is None:  # all rows lie on their centres: there is nothing to gain
-                return _without_twins(to_numpy(nearest), to_numpy(centers))
-            moved = filled
         centers, before = moved, nearest
-        if shift <= still and not some_empty:
+        if shift <= still:
             break
     return to_numpy(_nearest(X, centers, blocks))
 
@@ -519,68 +507,6 @@ def _sums(
 
 def _joined(parts: list[Array]) -> Array:
     return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts)
-
-
-def _filled(
-    X: Array,
-    nearest: Array,
-    centers: Array,
-    sums: Array,
-    sizes: Array,
-    blocks: list[slice],
-    weights: Array | None = None,
-) -> Array | None:
-    """Return new centres where empty clusters have taken over the farthest rows.
-
-    A row that lies on its centre, but for rounding, is not taken over: the cluster would be empty
-    again in the next step.  The centre of a cluster that stays empty does not move.  None if all
-    rows lie on their centres.
-    """
-    parts = [row_squares(X[b, :] - take(centers, nearest[b], 0)) for b in blocks]
-    xp = namespace(X)
-    rounding = _rounding(X.dtype, xp) * float(xp.max(row_squares(X)))
-    # Seldom, and small: on the host.
-    distances = to_numpy(_joined(parts))
-    off_centre = distances > rounding
-    if not off_centre.any():
-        return None
-    if weights is not None:
-        distances = distances * to_numpy(weights)
-    new_sums, new_sizes = np.array(to_numpy(sums)), np.array(to_numpy(sizes))
-    empty = np.flatnonzero(new_sizes == 0)
-    # However heavy, a row that lies on its centre does not come before one that does not.
-    candidates = np.flatnonzero(off_centre)
-    farthest = candidates[np.argsort(-distances[candidates], kind="stable")[: len(empty)]]
-    for cluster, row in zip(empty, farthest, strict=False):
-        values = to_numpy(take_rows(X, np.array([row])))[0]
-        old = int(nearest[int(row)])
-        weight = 1.0 if weights is None else float(weights[int(row)])
-        # Rounding may leave a little of a cluster that has lost all of its rows.
-        if new_sizes[old] > weight * (1 + 1e-6):
-            new_sums[old] -= weight * values
-            new_sizes[old] -= weight
-        new_sums[cluster], new_sizes[cluster] = weight * values, weight
-    left = empty[len(farthest) :]
-    new_sums[left], new_sizes[left] = to_numpy(centers)[left], 1.0
-    return asarray(new_sums / new_sizes[:, np.newaxis], X)
-
-
-def _without_twins(nearest: np.ndarray, centers: np.ndarray) -> np.ndarray:
-    """Give the rows of centres that are equal, but for rounding, to the first of them."""
-    used = np.unique(nearest)
-    rounding = _rounding(centers.dtype, np) * np.max(np.sum(centers[used] ** 2, axis=1))
-    first = np.arange(len(centers))
-    for k, number in enumerate(used):
-        gaps = np.sum((centers[used[:k]] - centers[number]) ** 2, axis=1)
-        equal = np.flatnonzero(gaps <= rounding)
-        if len(equal):
-            first[number] = first[used[equal[0]]]
-    return first[nearest]
-
-
-def _rounding(dtype: Any, xp: Any) -> float:
-    """Return a squared distance, as a part of the largest square, that is no distance at all."""
-    return (1000 * float(xp.finfo(dtype).eps)) ** 2
 
 
 def _blocks(X: Array, n_columns: int) -> list[slice]:

@@ -19,45 +19,37 @@ from imcc._array.array import (
     astype,
     column_sums,
     moved_record,
-    scaled_rows,
     submatrix,
     take_rows,
     to_numpy,
 )
-from imcc._array.device import explained_memory_errors, on_device, require_memory
-from imcc._array.threads import limited_threads
+from imcc._array.device import explained_memory_errors, limited_threads, on_device, require_memory
 from imcc._math.clustering import VirtualExamples, assign_rows, virtual_examples
-from imcc._math.kernels import Kernel, LinearKernel, choose_width
-from imcc._math.maps import (
-    Approximation,
-    FeatureMap,
-    IdentityMap,
-    KernelMap,
-    feature_sums,
-    warn_if_indefinite,
-)
-from imcc._math.models import REMEDY, KernelModel, Model, Setting, moved_by
+from imcc._math.kernels import Kernel, KernelModel, Model, choose_width, moved_by
+from imcc._math.maps import Approximation, FeatureMap, IdentityMap, feature_sums
 from imcc._math.sampling import sample_weighted
 from imcc._math.solver import (
-    ClusterTerms,
-    Rotation,
+    Setting,
     constant_labels,
-    kernel_problem,
     label_patterns,
-    solve_dual,
-    solve_primal,
-    solve_spectral,
+    solve_features,
+    solve_kernel,
 )
-from imcc._math.statistics import Statistics
 from imcc._utils.progress import report_progress
 from imcc._utils.validation import (
-    ExplainedLinAlgError,
     Features,
     Target,
+    check_choice,
+    check_count,
     check_finite_result,
     explained_singularity,
 )
 
+#: Remedy if the exact kernel model does not fit into memory.
+REMEDY = (
+    "use approximation='nystroem', whose memory is not quadratic in the number of rows, or fewer "
+    "rows"
+)
 # Measured number of n x n matrices in memory during an exact fit, by solver: the kernel matrix and
 # its factor, or the kernel matrix, its eigenvectors and the workspace of the decomposition.
 FIT_MATRICES = {"auto": 2.2, "cholesky": 2.2, "spectral": 6.0}
@@ -66,6 +58,10 @@ FIT_MATRICES = {"auto": 2.2, "cholesky": 2.2, "spectral": 6.0}
 # clustering per row; kernel matrix and factorisation per pair and triple of rows.
 _CLUSTERING, _SQUARE, _CUBE = 2e-5, 1.3e-7, 3.5e-11
 
+APPROXIMATIONS = ("nystroem",)
+LANDMARKS = ("kmeans", "random")
+# Average precision is within 0.005 of that of the exact model (docs/scale.md).
+DEFAULT_N_COMPONENTS = 1000
 # Number of patterns of known rows above which a fit with unknown labels issues a warning.
 MANY_PATTERNS = 20
 
@@ -109,6 +105,48 @@ class FitSettings:
         return self.approximation is not None or self.kernel.is_linear
 
 
+def check_approximation(
+    approximation: Any, kernel: Kernel, width: Any, n_components: Any, landmarks: Any
+) -> Approximation | None:
+    """Check the parameters of an approximation; return None if there is none."""
+    by_name = isinstance(landmarks, str)
+    if by_name:
+        check_choice("landmarks", landmarks, LANDMARKS)
+    if approximation != "nystroem" and not (by_name and landmarks == LANDMARKS[0]):
+        raise ValueError(
+            f"landmarks have no effect with approximation={approximation!r}: set "
+            "approximation='nystroem', or keep landmarks='kmeans'"
+        )
+    if n_components is not None:
+        check_count("n_components", n_components)
+    if approximation is None:
+        return None
+    check_choice("approximation", approximation, APPROXIMATIONS)
+    if kernel.is_linear:
+        raise ValueError(
+            "kernel='linear' needs no approximation, because its cost is linear in the number of "
+            "rows; use approximation=None"
+        )
+    if not by_name:
+        landmarks = np.asarray(to_numpy(landmarks))
+        if landmarks.ndim != 2 or not len(landmarks) or landmarks.dtype.kind not in "iuf":
+            raise ValueError(
+                "landmarks must be 'kmeans', 'random' or an array of shape (n_components, "
+                f"n_features); got an array of shape {landmarks.shape} and type {landmarks.dtype}"
+            )
+        landmarks = landmarks.astype(np.result_type(landmarks, np.float32), copy=False)
+        if not np.isfinite(landmarks).all():
+            raise ValueError("landmarks must be finite numbers, but some are NaN or infinite")
+        if n_components not in (None, len(landmarks)):
+            raise ValueError(
+                f"n_components={n_components!r}, but {len(landmarks)} landmarks are passed: use "
+                "n_components=None"
+            )
+        n_components = len(landmarks)
+    count = DEFAULT_N_COMPONENTS if n_components is None else n_components
+    return Approximation(kernel, width, int(count), landmarks)
+
+
 @dataclass(frozen=True)
 class FittedModel:
     """Result of a fit, in arrays of the library of the input.
@@ -138,37 +176,33 @@ class FittedModel:
 
 def finished(
     model: Model,
-    centers: Array,
-    soft_labels: Array,
-    sizes: Array,
+    virtual: VirtualExamples,
     constants: Array,
     *,
     like: Any,
     target: Target,
     feature_names: np.ndarray | None,
     assignment: np.ndarray | None = None,
-    weighted: bool = False,
 ) -> FittedModel:
     """Add constant labels to the intercept, and return results in the library of the input.
 
     Parameters
     ----------
-    model, centers, soft_labels, sizes
-        Of labels less the constants.
+    model : Model
+    virtual : VirtualExamples
+        As the model, of labels less the constants.
     constants : array of shape (q,)
         See :func:`imcc._math.solver.constant_labels`.
     like : array
         NumPy's rows give NumPy's results, wherever these were computed.
     target, feature_names, assignment
         As for :class:`FittedModel`.
-    weighted : bool
-        Whether sizes are sums of weights.
     """
     return FittedModel(
         model=moved_record(replace(model, intercept=model.intercept + constants), like),
-        centers=asarray(centers, like),
-        soft_labels=asarray(soft_labels + constants, like),
-        sizes=asarray(sizes, like, "float64" if weighted else "int64"),
+        centers=asarray(virtual.centers, like),
+        soft_labels=asarray(virtual.soft_labels + constants, like),
+        sizes=asarray(virtual.sizes, like, "int64" if virtual.weights is None else "float64"),
         target=target,
         feature_names=feature_names,
         assignment=None if assignment is None else asarray(assignment, like),
@@ -198,7 +232,7 @@ def fit_arrays(
         rows = on_device(X, settings.device)
         if not settings.has_features:
             # Before the rows are clustered, which may take long.
-            _require_room(rows, settings.solver, settings.kernel)
+            require_room(rows, settings)
         weights = None if sample_weight is None else asarray(sample_weight, rows)
         if target.known is not None:
             warn_of_patterns(len(label_patterns(target.known)), stacklevel=5)
@@ -222,15 +256,12 @@ def fit_arrays(
         check_model(model, settings.setting, X, feature_names)
     return finished(
         model,
-        virtual.centers,
-        virtual.soft_labels,
-        virtual.sizes,
+        virtual,
         constants,
         like=X,
         target=target,
         feature_names=feature_names,
         assignment=_columns(assignment) if settings.approximation is None else None,
-        weighted=sample_weight is not None,
     )
 
 
@@ -275,13 +306,10 @@ def fit_assigned(
     # Overflow raises an error in check_model instead of a warning here.
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         design = _Design.of(X, settings, landmarks, weights)
-        if known is not None:
-            return _fit_patterns(design, X, signs, known, assignment, weights)
-        constants = constant_labels(column_sums(signs), float(X.shape[0]))
-        signs = signs - constants
-        virtual = virtual_examples(X, signs, assignment, weights)
-        coef, intercept = design.solve(signs, virtual)
-        return design.model(coef, intercept), virtual, constants
+        if known is None:
+            coef, intercept, virtual, constants = design.fit(X, signs, assignment, weights)
+            return design.model(coef, intercept), virtual, constants
+        return _fit_patterns(design, X, signs, known, assignment, weights)
 
 
 def _fit_patterns(
@@ -293,23 +321,25 @@ def _fit_patterns(
     weights: Array | None,
 ) -> tuple[Model, VirtualExamples, Array]:
     """Fit with unknown labels, one pattern of known rows after the other."""
-    on_host, n_labels = to_numpy(signs), signs.shape[1]
+    n_rows, n_labels = known.shape
     virtual_of_all = virtual_examples(X, signs, assignment, weights)
-    coef = np.zeros((design.n_coef, n_labels))
+    coef: np.ndarray | None = None
     intercept, constants = np.zeros(n_labels), np.zeros(n_labels)
     soft_labels = np.zeros((virtual_of_all.sizes.shape[0], n_labels))
     for rows, labels in label_patterns(known):
-        own = asarray(on_host[np.ix_(rows, labels)], X)
-        constant = constant_labels(column_sums(own), float(len(rows)))
-        clusters, inverse = np.unique(assignment[rows], return_inverse=True)
-        virtual = virtual_examples(
+        clusters, own = np.unique(assignment[rows], return_inverse=True)
+        part, b, virtual, constant = design.fit(
             take_rows(X, rows),
-            own - constant,
-            inverse.reshape(len(rows), -1),
+            submatrix(signs, rows, labels),
+            own.reshape(len(rows), -1),
             None if weights is None else take_rows(weights, rows),
+            rows,
         )
-        part, b = design.solve(own - constant, virtual, rows)
-        coef[np.ix_(rows if design.of_rows else np.arange(len(coef)), labels)] = to_numpy(part)
+        # There is a coefficient per row, or per feature.
+        of_rows = design.K is not None
+        if coef is None:
+            coef = np.zeros((n_rows if of_rows else part.shape[0], n_labels))
+        coef[np.ix_(rows if of_rows else np.arange(len(coef)), labels)] = to_numpy(part)
         intercept[labels], constants[labels] = to_numpy(b), to_numpy(constant)
         soft_labels[np.ix_(clusters, labels)] = to_numpy(virtual.soft_labels + constant)
     moved = asarray(constants, X)
@@ -341,12 +371,12 @@ class _Design:
     Attributes
     ----------
     rows : array or CSR matrix
-        All rows; for a kernel model, moved by its origin.
+        All rows, those of an exact model moved by its origin.
     settings : FitSettings
     feature_map : FeatureMap or None
         For models on features.
     K : array of shape (n_samples, n_samples) or None
-        Kernel matrix of all rows, for exact kernel models.  A fit on all rows overwrites it.
+        Kernel matrix of all rows, for exact models.  A fit on all rows overwrites it.
     width : float or None
     origin : array or None
     """
@@ -368,59 +398,68 @@ class _Design:
     ) -> _Design:
         kernel, approximation = settings.kernel, settings.approximation
         if approximation is not None:
-            sample, of_sample = sample_weighted(
-                X, weights, approximation.sample_size, settings.seed
-            )
-            return cls(
-                X,
-                settings,
-                approximation.fit(
-                    sample, settings.width_scale, settings.seed, landmarks, of_sample
-                ),
-            )
-        if settings.has_features:
+            size, seed = approximation.sample_size, settings.seed
+            sample, of_sample = sample_weighted(X, weights, size, seed)
+            scale = settings.width_scale
+            return cls(X, settings, approximation.fit(sample, scale, seed, landmarks, of_sample))
+        if is_primal(kernel, X.shape[1], X.shape[0]):
             return cls(X, settings, IdentityMap.fit(X))
+        if kernel.is_linear:
+            require_room(X, settings)
+            X = astype(X, "float64")
         origin = kernel.origin(X)
         moved = moved_by(X, origin)
         base = kernel.base(astype(moved, "float64"))
         width = choose_width(kernel, base, settings.width, settings.width_scale, weights)
         return cls(moved, settings, None, kernel.finish(base, width), width, origin)
 
-    @property
-    def of_rows(self) -> bool:
-        """Whether there is a coefficient per row instead of per feature."""
-        return self.feature_map is None
+    def fit(
+        self,
+        X: Features,
+        signs: Array,
+        assignment: np.ndarray,
+        weights: Array | None,
+        kept: np.ndarray | None = None,
+    ) -> tuple[Array, Array, VirtualExamples, Array]:
+        """Fit labels on all rows, or on those kept; the other arguments are of these rows.
 
-    @property
-    def n_coef(self) -> int:
-        """Number of coefficients per label."""
-        if self.feature_map is None:
-            return int(self.rows.shape[0])
-        return int(self.feature_map.transform(self.rows[:1, :]).shape[1])
-
-    def solve(
-        self, signs: Array, virtual: VirtualExamples, kept: np.ndarray | None = None
-    ) -> tuple[Array, Array]:
-        """Return the coefficients and the intercept of a fit on all rows, or on those kept."""
-        settings = self.settings
-        rows = self.rows if kept is None else take_rows(self.rows, kept)
+        Returns
+        -------
+        coef, intercept : array
+        virtual : VirtualExamples
+        constants : array of shape (q,)
+        """
+        constants = constant_labels(column_sums(signs), float(X.shape[0]))
+        signs = signs - constants
+        virtual = virtual_examples(X, signs, assignment, weights)
+        setting, solver = self.settings.setting, self.settings.solver
         if self.feature_map is not None:
-            return _solve_on_features(rows, signs, virtual, self.feature_map, settings)
-        assert self.K is not None
+            sums = feature_sums(self.feature_map, X, signs, virtual.membership, weights)
+            coef, intercept = solve_features(
+                self.feature_map.of_sums(sums),
+                self.feature_map.transform(virtual.centers),
+                virtual,
+                setting,
+                solver,
+            )
+            return coef, intercept, virtual, constants
+        kernel = self.settings.kernel
+        rows = self.rows if kept is None else take_rows(self.rows, kept)
         K = self.K if kept is None else submatrix(self.K, kept, kept)
         centers = moved_by(virtual.centers, self.origin)
-        kernel = settings.kernel
         K_centers = kernel.finish(kernel.base(centers, astype(rows, "float64")), self.width)
-        solver = _chosen_solver(settings.solver, kernel)
-        return _solve_kernel(K, K_centers, signs, virtual, settings.setting, solver)
+        solver = _chosen_solver(solver, kernel)
+        coef, intercept = solve_kernel(K, K_centers, signs, virtual, setting, solver)
+        return coef, intercept, virtual, constants
 
     def model(self, coef: Array, intercept: Array) -> Model:
         """Return the model with the coefficients of all labels."""
+        kernel = self.settings.kernel
         if self.feature_map is not None:
             return self.feature_map.model(coef, intercept)
-        return KernelModel(
-            self.settings.kernel, self.width, self.origin, self.rows, coef, intercept
-        )
+        if kernel.is_linear:
+            return IdentityMap(self.origin).model(self.rows.T @ coef, intercept)
+        return KernelModel(kernel, self.width, self.origin, self.rows, coef, intercept)
 
 
 def _columns(assignment: np.ndarray) -> np.ndarray:
@@ -428,24 +467,9 @@ def _columns(assignment: np.ndarray) -> np.ndarray:
     return assignment[:, 0] if assignment.shape[1] == 1 else assignment
 
 
-def _solve_on_features(
-    X: Features,
-    signs: Array,
-    virtual: VirtualExamples,
-    feature_map: FeatureMap,
-    settings: FitSettings,
-) -> tuple[Array, Array]:
-    """Return W and b for the features of rows."""
-    if settings.approximation is None and X.shape[1] >= X.shape[0]:
-        return _solve_wide(X, signs, virtual, feature_map, settings)
-    sums = feature_sums(feature_map, X, signs, virtual.membership, virtual.weights)
-    return solve_features(
-        feature_map.of_sums(sums),
-        feature_map.transform(virtual.centers),
-        ClusterTerms.of(virtual),
-        settings.setting,
-        settings.solver,
-    )
+def is_primal(kernel: Kernel, n_features: int, n_rows: int) -> bool:
+    """Whether the kernel is linear with fewer features than rows, and is solved in the primal."""
+    return kernel.is_linear and n_features < n_rows
 
 
 def check_model(
@@ -457,80 +481,9 @@ def check_model(
         check_finite_result(part, what, X=X, names=names)
 
 
-def _solve_wide(
-    X: Features,
-    signs: Array,
-    virtual: VirtualExamples,
-    feature_map: FeatureMap,
-    settings: FitSettings,
-) -> tuple[Array, Array]:
-    """Return W and b for at least as many features as rows, in the dual with K = Psi Psi^T."""
-    _require_room(X, settings.solver, settings.kernel)
-    rows, centers = feature_map.transform(X), feature_map.transform(virtual.centers)
-    inner = LinearKernel("linear").base
-    coef, intercept = _solve_kernel(
-        inner(rows), inner(centers, rows), signs, virtual, settings.setting, settings.solver
-    )
-    return rows.T @ coef, intercept
-
-
-def solve_features(
-    sums: Statistics,
-    of_centers: Array,
-    terms: ClusterTerms,
-    setting: Setting,
-    solver: str,
-) -> tuple[Array, Array]:
-    """Return W and b from sums of features; "auto" is Cholesky."""
-    weights = (setting.alpha, setting.beta, setting.gamma)
-    if solver != "spectral":
-        return solve_primal(sums, of_centers, terms, *weights)
-    rotation = Rotation.of_gram(sums.gram)
-    problem = rotation.problem(sums.cross, of_centers, sums.cluster_sums, terms)
-    rotated, intercept = solve_spectral(problem, *weights)
-    return rotation.vectors @ rotated, intercept
-
-
-def _solve_kernel(
-    K: Array,
-    K_centers: Array,
-    signs: Array,
-    virtual: VirtualExamples,
-    setting: Setting,
-    solver: str,
-) -> tuple[Array, Array]:
-    """Return A and b; "auto" is Cholesky, or spectral where that would lose accuracy.
-
-    K is overwritten.  Rows with weights are scaled by their roots, kernel matrix, labels and
-    coefficients alike; see :mod:`imcc._math.solver`.
-    """
-    weights, roots = (setting.alpha, setting.beta, setting.gamma), virtual.roots
-    if roots is not None:
-        K *= roots[:, None]
-        K *= roots
-        K_centers, signs = K_centers * roots, scaled_rows(signs, roots)
-    coef = None
-    if solver != "spectral":
-        try:
-            coef, intercept = solve_dual(K, K_centers, signs, virtual, *weights)
-        except np.linalg.LinAlgError as error:
-            if solver == "cholesky":
-                raise ExplainedLinAlgError(
-                    f"solver='cholesky': {error}; use solver='auto' or 'spectral'"
-                ) from error
-    if coef is None:
-        kernel_map = KernelMap.fit(K)
-        warn_if_indefinite(kernel_map.negative)
-        cross = kernel_map.train_sums(signs.T)
-        problem = kernel_problem(kernel_map, cross, K_centers, virtual)
-        inner, intercept = solve_spectral(problem, *weights)
-        coef = kernel_map.basis @ inner
-    return (coef if roots is None else scaled_rows(coef, roots)), intercept
-
-
-def _require_room(X: Features, solver: str, kernel: Kernel) -> None:
+def require_room(X: Features, settings: FitSettings) -> None:
     """Raise an error for an exact model that does not fit into memory, before it starts."""
-    n_bytes = 8.0 * FIT_MATRICES[_chosen_solver(solver, kernel)] * X.shape[0] ** 2
+    n_bytes = 8.0 * FIT_MATRICES[_chosen_solver(settings.solver, settings.kernel)] * X.shape[0] ** 2
     require_memory(n_bytes, X, f"the exact model of {X.shape[0]} rows", REMEDY)
 
 

@@ -1,4 +1,4 @@
-"""Kernels, and the rule for their width.
+"""Kernels, the rule for their width, and models whose scores are sums of kernel values.
 
 A kernel is evaluated in two steps, so that a search over widths and folds computes the first step
 only once: ``base`` does not depend on the width (distances, or the kernel itself if it has no
@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,7 @@ from imcc._array.array import (
     clip_in_place,
     exp_in_place,
     is_numpy,
+    mean_of_rows,
     namespace,
     row_squares,
     to_numpy,
@@ -53,6 +55,7 @@ from imcc._array.array import (
 from imcc._array.device import block_entries
 from imcc._array.linalg import sparse_products
 from imcc._utils.config import get_config
+from imcc._utils.progress import report_progress
 from imcc._utils.validation import Features, check_choice, check_number
 
 # Beyond these, 2 width^2 or its inverse is 0 or infinite.
@@ -115,6 +118,10 @@ class LinearKernel(Kernel):
     is_linear = True
     is_semidefinite = True
 
+    def origin(self, X: Features) -> Array | None:
+        """Return the mean of dense rows; a linear model has an intercept that takes it up."""
+        return None if sp.issparse(X) else mean_of_rows(X)
+
     def base(self, X: Features, Y: Features | None = None) -> Array:
         """Return the inner products."""
         return _inner_products(X, X if Y is None else Y)
@@ -128,15 +135,14 @@ class WidthKernel(Kernel):
 
     def mean_distance(self, base: Array, weights: Array | None = None) -> float:
         """Return the (weighted) mean distance over all pairs of rows; 0 if there are none."""
-        n, xp = base.shape[0], namespace(base)
-        if n < 2:
-            return 0.0
+        n = base.shape[0]
         # The diagonal is zero, so the sum over the whole matrix counts each pair twice.
         blocks = row_blocks(n, n, block_entries(base))
-        if weights is not None:
-            parts = (weights[b] @ (self._distances(base[b, :]) @ weights) for b in blocks)
-            return float(sum(parts)) / _pair_weight(weights)
-        return float(sum(xp.sum(self._distances(base[b, :])) for b in blocks) / (n * (n - 1)))
+        if weights is None:
+            sums = (namespace(base).sum(self._distances(base[b, :])) for b in blocks)
+            return float(sum(sums) / _pair_weight(n))
+        total = sum(self._weighed(base[b, :], weights, b, slice(0, n)) for b in blocks)
+        return total / _pair_weight(n, weights)
 
     def mean_distance_of(self, X: Features, weights: Array | None = None) -> float:
         """Return the mean distance of rows, without the matrix of all pairs."""
@@ -148,9 +154,7 @@ class WidthKernel(Kernel):
             if start:
                 before = slice(0, start)
                 total += 2 * self._weighed(self.base(rows, X[before, :]), weights, block, before)
-        if weights is not None:
-            return total / _pair_weight(weights) if n > 1 else 0.0
-        return total / max(n * (n - 1), 1)
+        return total / _pair_weight(n, weights)
 
     def _weighed(self, base: Array, weights: Array | None, rows: slice, others: slice) -> float:
         """Return the (weighted) sum of the distances between two parts of the rows."""
@@ -225,8 +229,10 @@ def _dense(X: Any) -> Any:
     return X.toarray() if sp.issparse(X) else X
 
 
-def _pair_weight(weights: Array) -> float:
-    """Return the (weighted) number of ordered pairs; see the formula above."""
+def _pair_weight(n: int, weights: Array | None = None) -> float:
+    """Return the (weighted) number of ordered pairs of rows, see the formula above; 1 for none."""
+    if weights is None or n < 2:
+        return max(n * (n - 1), 1)
     w = np.asarray(to_numpy(weights), dtype=np.float64)
     return float(w.sum() ** 2 - (w * np.minimum(w, 1.0)).sum())
 
@@ -331,30 +337,31 @@ _NAMED: dict[str, type[Kernel]] = {
 }
 
 
-def resolve_kernel(kernel: Any, parameters: Mapping[str, Any] | None = None) -> Kernel:
-    """Return the kernel with a name, or of a callable; raise an error for an unknown name."""
+def check_kernel(
+    kernel: Any,
+    parameters: Mapping[str, Any] | None = None,
+    width: Any = "mean_distance",
+    width_scale: Any = 1.0,
+) -> Kernel:
+    """Check a kernel, its name or function and parameters, and its width; return the kernel."""
+    names = sorted({*_NAMED, *PAIRWISE_KERNEL_FUNCTIONS})
     if isinstance(kernel, str) and kernel == "precomputed":
         raise ValueError(
             "kernel='precomputed' is not supported: the virtual examples are means of training "
             "rows, and their kernel values do not follow from those of the rows; pass the rows "
             "and the name of a kernel or a callable"
         )
-    if not callable(kernel) and kernel not in (*_NAMED, *PAIRWISE_KERNEL_FUNCTIONS):
-        names = ", ".join(sorted({*_NAMED, *PAIRWISE_KERNEL_FUNCTIONS}))
-        raise ValueError(f"kernel must be a callable or one of {names}; got {kernel!r}")
-    if not callable(kernel) and kernel in _NAMED:
-        if parameters:
-            raise ValueError(
-                f"kernel_params={parameters!r} has no effect on kernel={kernel!r}: its width is "
-                "set with width and width_scale"
-            )
-        return _NAMED[kernel](kernel)
-    return Kernel(kernel, parameters)
-
-
-def check_kernel(kernel: Any, kernel_params: Any, width: Any, width_scale: Any = 1.0) -> Kernel:
-    """Check the kernel and its width, and return the kernel."""
-    resolved = resolve_kernel(kernel, kernel_params)
+    if not callable(kernel) and kernel not in names:
+        raise ValueError(f"kernel must be a callable or one of {', '.join(names)}; got {kernel!r}")
+    if callable(kernel) or kernel not in _NAMED:
+        resolved = Kernel(kernel, parameters)
+    elif parameters:
+        raise ValueError(
+            f"kernel_params={parameters!r} has no effect on kernel={kernel!r}: its width is "
+            "set with width and width_scale"
+        )
+    else:
+        resolved = _NAMED[kernel](kernel)
     check_number("width_scale", width_scale, above=0)
     if isinstance(width, str):
         check_choice("width", width, ["mean_distance"])
@@ -419,3 +426,105 @@ def check_scaled_width(width: float, width_scale: float) -> None:
             "a width of about the mean distance between rows is a good start "
             "(width='mean_distance', width_scale=1)"
         )
+
+
+# Models: records of arrays that compute scores of rows.
+
+
+@dataclass(frozen=True)
+class LinearModel:
+    """Scores x W + b.
+
+    Attributes
+    ----------
+    coef : array of shape (q, n_features)
+        W^T.
+    intercept : array of shape (q,)
+    """
+
+    coef: Array
+    intercept: Array
+
+    @property
+    def width(self) -> None:
+        """There is no width."""
+
+    @property
+    def coefficients(self) -> dict[str, Array]:
+        """The coefficients, by the names they have as attributes of an estimator."""
+        return {"coef_": self.coef}
+
+    def scores(self, X: Features) -> Array:
+        """Return the scores of rows, (n_samples, q), in the precision of the rows."""
+        xp = namespace(X)
+        dtype = _computing_dtype(X, X.dtype)
+        weights, intercept = (
+            xp.astype(part, dtype, copy=False) for part in (self.coef.T, self.intercept)
+        )
+        if X.dtype == dtype:
+            return X @ weights + intercept
+        out = xp.tile(xp.astype(intercept, X.dtype), (X.shape[0], 1))
+        for block in row_blocks(X.shape[0], X.shape[1], get_config().score_entries):
+            out[block, :] = xp.astype(X[block, :], dtype) @ weights + intercept
+        return out
+
+
+@dataclass(frozen=True)
+class KernelModel:
+    """Scores k(x, X) A + b.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    width : float or None
+    origin : array of shape (n_features,) or None
+        Subtracted from all rows before the kernel is computed.
+    rows : array or CSR matrix of shape (n_samples, n_features)
+        The training rows minus the origin.
+    coef : array of shape (n_samples, q)
+    intercept : array of shape (q,)
+    """
+
+    kernel: Kernel
+    width: float | None
+    origin: Array | None
+    rows: Features
+    coef: Array
+    intercept: Array
+
+    @property
+    def coefficients(self) -> dict[str, Array]:
+        """The coefficients, by the names they have as attributes of an estimator."""
+        return {"dual_coef_": self.coef}
+
+    def scores(self, X: Features) -> Array:
+        """Return the scores of rows, (n_samples, q), in the precision of the rows."""
+        xp = namespace(self.rows)
+        given = xp.result_type(X.dtype, self.rows.dtype)
+        dtype = _computing_dtype(self.rows, given)
+        rows, coef = (xp.astype(part, dtype, copy=False) for part in (self.rows, self.coef))
+        out = xp.tile(xp.astype(self.intercept, given, copy=False), (X.shape[0], 1))
+        entries = block_entries(self.rows) or get_config().score_entries
+        for block in row_blocks(X.shape[0], self.rows.shape[0], entries):
+            moved = moved_by(xp.astype(X[block, :], dtype, copy=False), self.origin)
+            values = self.kernel.finish(self.kernel.base(moved, rows), self.width)
+            out[block, :] += values @ coef
+            report_progress(block.stop, X.shape[0])
+        return out
+
+
+Model = LinearModel | KernelModel
+
+
+def _computing_dtype(like: Array, given: Any) -> Any:
+    """Return the dtype in which rows are scored: float64 on the host, the given one on a device.
+
+    Scores are often small differences of large terms, for which the digits of float32 are too few;
+    on many devices, float64 is much slower.
+    """
+    return namespace(like).float64 if is_numpy(like) else given
+
+
+def moved_by(X: Features, origin: Array | None) -> Features:
+    """Return rows minus an origin in their precision; unchanged if the origin is None."""
+    return X if origin is None else X - namespace(X).astype(origin, X.dtype)

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from imcc._array.threads import one_thread
+from imcc._array.device import one_thread
 from imcc._utils.validation import Features
 
 # Landmarks need to be spread out, not to be the best of all: a few steps from a random start do as

@@ -34,7 +34,6 @@ import numpy as np
 from imcc._array.array import Array, asarray, astype, at_least, is_numpy, namespace, to_numpy
 from imcc._array.device import block_entries
 from imcc._math.kernels import row_blocks
-from imcc._utils.validation import check_number
 
 #: Precision of the prior of the slopes, per squared standard deviation of the scores.
 PRECISION = 0.2
@@ -99,8 +98,6 @@ def fit_logistic_maps(
     sample_weight: Any = None,
     known: Any = None,
     *,
-    precision: float = PRECISION,
-    prior_count: float = PRIOR_COUNT,
     same_slope: bool = False,
 ) -> LogisticMaps:
     """Fit the log-odds of each label to its scores; see the head of this module.
@@ -116,10 +113,6 @@ def fit_logistic_maps(
         How many rows each row counts for, at least 0.
     known : array of bool, shape (n_samples, n_labels), optional
         False where a label is unknown; such entries are ignored.
-    precision : float
-        Of the prior of the slopes, above 0.
-    prior_count : float
-        Of the prior of the offsets, above 0.
     same_slope : bool
         Whether all labels have the same slope, and are fitted less exactly, which takes a third of
         the time.
@@ -129,13 +122,13 @@ def fit_logistic_maps(
     LogisticMaps
         Of the library and on the device of the scores.
     """
-    check_number("precision", precision, above=0)
-    check_number("prior_count", prior_count, above=0)
-    problem = _Problem.of(scores, on, sample_weight, known, prior_count)
-    start = np.stack([np.zeros(problem.n_labels), _base_log_odds(problem)])
+    problem = _Problem.of(scores, on, sample_weight, known)
+    # The best offsets for slope 0: the smoothed base rates.
+    half, positives = PRIOR_COUNT / 2, problem.positives
+    base = np.log(positives + half) - np.log(problem.totals - positives + half)
     tolerance = _COARSE_TOLERANCE if same_slope else _TOLERANCE
-    common = _fit_common(problem, start, precision, tolerance)
-    slopes, offsets = common if same_slope else _fit_each(problem, common, precision)
+    common = _fit_common(problem, np.stack([np.zeros(len(base)), base]), tolerance)
+    slopes, offsets = common if same_slope else _fit_each(problem, common)
     slope = slopes / problem.scale
     offset = offsets - slope * problem.centers
     like = problem.moved
@@ -162,7 +155,6 @@ class _Problem:
     scale : float
     positives, totals : ndarray of shape (q,)
         Sums of weights, without those of the prior.
-    prior_count : float
     entries : int
         Of the blocks that a pass works on; a device is asked once, not in every pass.
     """
@@ -174,7 +166,6 @@ class _Problem:
     scale: float
     positives: np.ndarray
     totals: np.ndarray
-    prior_count: float
     entries: int
 
     @property
@@ -182,28 +173,14 @@ class _Problem:
         return int(self.moved.shape[1])
 
     @classmethod
-    def of(
-        cls, scores: Array, on: Array, sample_weight: Any, known: Any, prior_count: float
-    ) -> _Problem:
-        if is_numpy(scores):
-            scores = np.asarray(scores)
-        if scores.ndim != 2 or tuple(on.shape) != tuple(scores.shape):
-            raise ValueError(
-                "scores and on must be of the same shape (n_samples, n_labels), got "
-                f"{tuple(scores.shape)} and {tuple(on.shape)}"
-            )
+    def of(cls, scores: Array, on: Array, sample_weight: Any, known: Any) -> _Problem:
         scores = astype(scores, "float64")
         xp = namespace(scores)
         n = scores.shape[0]
         weights: Array | None = None
         if sample_weight is not None:
-            weights = asarray(_checked_weight(sample_weight, n)[:, None], scores)
+            weights = asarray(sample_weight, scores, "float64")[:, None]
         if known is not None:
-            if tuple(known.shape) != tuple(scores.shape):
-                raise ValueError(
-                    f"known must be of the shape {tuple(scores.shape)} of the scores, got "
-                    f"{tuple(known.shape)}"
-                )
             mask = asarray(known, scores, "bool")
             scores = xp.where(mask, scores, xp.zeros_like(scores))
             cells = xp.astype(mask, xp.float64)
@@ -234,7 +211,7 @@ class _Problem:
         # Scores that are constant up to rounding are not informative: any unit is fine.
         if scale <= 1e-12 * max(1e-300, float(np.abs(centers).max(initial=0.0))):
             scale = 1.0
-        return cls(moved, labels, weights, centers, scale, positives, totals, prior_count, entries)
+        return cls(moved, labels, weights, centers, scale, positives, totals, entries)
 
     def only(self, labels: np.ndarray) -> _Problem:
         """Return the problem of some labels, with the same scale."""
@@ -251,7 +228,6 @@ class _Problem:
             self.scale,
             self.positives[labels],
             self.totals[labels],
-            self.prior_count,
             self.entries,
         )
 
@@ -299,7 +275,7 @@ class _Problem:
             total = parts if total is None else total + parts
         found = np.zeros((6, self.n_labels)) if total is None else np.array(to_numpy(total))
         found /= np.array([1.0, scale, 1.0, scale**2, scale, 1.0])[:, None]
-        c, k = at[1], self.prior_count
+        c, k = at[1], PRIOR_COUNT
         p = to_numpy(sigmoid(c))
         found[0] += k * (np.logaddexp(0, c) - c / 2)
         found[2] += k * (p - 0.5)
@@ -307,39 +283,21 @@ class _Problem:
         return found[0], found[1:3], found[3:]
 
 
-def _checked_weight(sample_weight: Any, n: int) -> np.ndarray:
-    weight = np.asarray(to_numpy(sample_weight), dtype=np.float64)
-    if weight.shape != (n,) or not np.isfinite(weight).all() or (weight < 0).any():
-        raise ValueError(
-            f"sample_weight must be {n} finite numbers >= 0, one per row; got an array of shape "
-            f"{weight.shape}"
-        )
-    return weight
-
-
-def _base_log_odds(problem: _Problem) -> np.ndarray:
-    """Return the best offsets for slope 0: the smoothed base rates."""
-    half = problem.prior_count / 2
-    return np.log(problem.positives + half) - np.log(problem.totals - problem.positives + half)
-
-
-def _fit_common(
-    problem: _Problem, start: np.ndarray, precision: float, tolerance: float
-) -> np.ndarray:
+def _fit_common(problem: _Problem, start: np.ndarray, tolerance: float) -> np.ndarray:
     """Return slopes (all the same, at least 0) and offsets, shape (2, q)."""
     found, step, size, best = start, np.zeros_like(start), 1.0, np.inf
     for _ in range(_MAX_STEPS):
         at = found + size * step
         loss, (of_slope, of_offset), (ss, so, oo) = problem.sums(at)
         slope = float(at[0, 0])
-        value = float(loss.sum()) + precision / 2 * slope**2
+        value = float(loss.sum()) + PRECISION / 2 * slope**2
         if value > best + _ROUNDING * abs(best) and size > _SHORTEST:
             size /= 2  # too far: the same direction, half as long
             continue
         found, best, size = at, value, 1.0
         # The Hessian is an arrow: eliminate the offsets.
-        curve = ss.sum() + precision - np.sum(so**2 / oo)
-        pull = of_slope.sum() + precision * slope - np.sum(so * of_offset / oo)
+        curve = ss.sum() + PRECISION - np.sum(so**2 / oo)
+        pull = of_slope.sum() + PRECISION * slope - np.sum(so * of_offset / oo)
         # A step may end at slope 0, not beyond.
         move = max(-pull / curve, -slope)
         shift = -(of_offset + so * move) / oo
@@ -350,9 +308,7 @@ def _fit_common(
     return found
 
 
-def _fit_each(
-    problem: _Problem, common: np.ndarray, precision: float
-) -> tuple[np.ndarray, np.ndarray]:
+def _fit_each(problem: _Problem, common: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the slopes and offsets of all labels, from those with the common slope."""
     result = common.copy()
     labels = np.arange(problem.n_labels)  # those that are still worked on
@@ -362,9 +318,9 @@ def _fit_each(
     for _ in range(_MAX_STEPS):
         at = found + size * step
         loss, (of_slope, of_offset), (ss, so, oo) = some.sums(at)
-        value = loss + precision / 2 * (at[0] - target) ** 2
+        value = loss + PRECISION / 2 * (at[0] - target) ** 2
         too_far = (value > best + _ROUNDING * np.abs(best)) & (size > _SHORTEST)
-        of_slope, ss = of_slope + precision * (at[0] - target), ss + precision
+        of_slope, ss = of_slope + PRECISION * (at[0] - target), ss + PRECISION
         determinant = ss * oo - so**2
         move = (so * of_offset - oo * of_slope) / determinant
         # Where a step would make the slope negative it ends at 0, with the best offset there.

@@ -13,8 +13,8 @@ linear model W on psi has the scores of A = Q diag(lam)^(-1/2) W on k(X, x).  It
 kernel values.  The Nyström map [1]_ is the kernel map of m landmarks L instead of all rows; with
 all rows as landmarks, it is exact.
 
-A fit only needs sums over the rows (:mod:`imcc._math.statistics`) and the interface
-:class:`FeatureMap`.  An approximation is fitted on a sample of the rows.
+A fit only needs sums over the rows, which can be added up part by part (:class:`Statistics`), and
+the interface :class:`FeatureMap`.  An approximation is fitted on a sample of the rows.
 
 References
 ----------
@@ -25,7 +25,7 @@ References
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -35,26 +35,30 @@ from imcc._array.array import (
     Array,
     asarray,
     astype,
+    dense,
     divided,
-    mean_of_rows,
     namespace,
+    scaled_rows,
     to_numpy,
     transposed,
 )
 from imcc._array.device import block_entries
 from imcc._array.linalg import eigh
-from imcc._math.kernels import Kernel, WidthKernel, final_width, row_blocks
+from imcc._math.kernels import (
+    Kernel,
+    KernelModel,
+    LinearKernel,
+    LinearModel,
+    Model,
+    WidthKernel,
+    final_width,
+    row_blocks,
+)
 from imcc._math.landmarks import k_means_centers
-from imcc._math.models import KernelModel, LinearModel, Model
 from imcc._math.sampling import sample_rows, sample_weighted
-from imcc._math.statistics import Statistics
 from imcc._utils.config import get_config
-from imcc._utils.validation import Features, check_choice, check_count
+from imcc._utils.validation import Features
 
-APPROXIMATIONS = ("nystroem",)
-LANDMARKS = ("kmeans", "random")
-# Average precision is within 0.005 of that of the exact model (docs/scale.md).
-DEFAULT_N_COMPONENTS = 1000
 # A kernel is indefinite if it has eigenvalues below -INDEFINITE times the largest one.
 INDEFINITE = 1e-8
 
@@ -79,6 +83,70 @@ class FeatureMap(Protocol):
 
     def model(self, weights: Array, intercept: Array) -> Model:
         """Return the model with weights (r, q) of the features and an intercept (q,)."""
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Sums over rows; ``a + b`` are the sums of the union.
+
+    With row weights w, the sums are weighted: Psi^T diag(w) Psi and so on, P^T w, and sum(w).
+
+    Attributes
+    ----------
+    gram : array of shape (r, r)
+        Psi^T Psi.
+    cross : array of shape (r, q)
+        Psi^T Y.
+    cluster_sums : array of shape (c, r)
+        P^T Psi.
+    cluster_labels : array of shape (c, q)
+        P^T Y.
+    sizes : array of shape (c,)
+        P^T 1, members of each cluster (or their weights).
+    n_rows : float
+        Number of rows (or the sum of their weights).
+    """
+
+    gram: Array
+    cross: Array
+    cluster_sums: Array
+    cluster_labels: Array
+    sizes: Array
+    n_rows: float
+
+    @classmethod
+    def of_rows(
+        cls, psi: Features, signs: Array, membership: Array, weights: Array | None = None
+    ) -> Statistics:
+        """Sum over the rows of a block (dense, or CSR that is not densified)."""
+        ones, n_rows = namespace(signs).ones_like(signs[:, 0]), float(psi.shape[0])
+        if weights is not None:
+            xp = namespace(weights)
+            ones, n_rows = xp.sqrt(weights), float(xp.sum(weights))
+            # Scaled on both sides, so that Psi^T Psi is exactly symmetric.
+            psi, signs, membership = (scaled_rows(x, ones) for x in (psi, signs, membership))
+        return cls(
+            gram=dense(psi.T @ psi),
+            cross=dense(psi.T @ signs),
+            cluster_sums=dense(membership.T @ psi),
+            cluster_labels=dense(membership.T @ signs),
+            sizes=membership.T @ ones,
+            n_rows=n_rows,
+        )
+
+    def rotated(self, basis: Array) -> Statistics:
+        """Return the sums over the features Psi @ basis."""
+        return replace(
+            self,
+            gram=basis.T @ self.gram @ basis,
+            cross=basis.T @ self.cross,
+            cluster_sums=self.cluster_sums @ basis,
+        )
+
+    def __add__(self, other: Statistics) -> Statistics:
+        return Statistics(
+            **{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)}
+        )
 
 
 def feature_sums(
@@ -127,9 +195,7 @@ class IdentityMap:
     @classmethod
     def fit(cls, X: Features) -> IdentityMap:
         """Take the mean of dense rows as the shift."""
-        if sp.issparse(X):
-            return cls(None)
-        return cls(mean_of_rows(X))
+        return cls(LinearKernel("linear").origin(X))
 
     def entries_per_row(self, X: Features) -> int:
         """Return how many numbers a row is; sparse rows stay sparse."""
@@ -376,48 +442,6 @@ def mean_distance_width(
         origin = kernel.origin(rows)
         chosen = kernel.mean_distance_of(rows if origin is None else rows - origin, weights)
     return final_width(chosen, width_scale, sample.shape[0])
-
-
-def check_approximation(
-    approximation: Any, kernel: Kernel, width: Any, n_components: Any, landmarks: Any
-) -> Approximation | None:
-    """Check the parameters of an approximation; return None if there is none."""
-    by_name = isinstance(landmarks, str)
-    if by_name:
-        check_choice("landmarks", landmarks, LANDMARKS)
-    if approximation != "nystroem" and not (by_name and landmarks == LANDMARKS[0]):
-        raise ValueError(
-            f"landmarks have no effect with approximation={approximation!r}: set "
-            "approximation='nystroem', or keep landmarks='kmeans'"
-        )
-    if n_components is not None:
-        check_count("n_components", n_components)
-    if approximation is None:
-        return None
-    check_choice("approximation", approximation, APPROXIMATIONS)
-    if kernel.is_linear:
-        raise ValueError(
-            "kernel='linear' needs no approximation, because its cost is linear in the number of "
-            "rows; use approximation=None"
-        )
-    if not by_name:
-        landmarks = np.asarray(to_numpy(landmarks))
-        if landmarks.ndim != 2 or not len(landmarks) or landmarks.dtype.kind not in "iuf":
-            raise ValueError(
-                "landmarks must be 'kmeans', 'random' or an array of shape (n_components, "
-                f"n_features); got an array of shape {landmarks.shape} and type {landmarks.dtype}"
-            )
-        landmarks = landmarks.astype(np.result_type(landmarks, np.float32), copy=False)
-        if not np.isfinite(landmarks).all():
-            raise ValueError("landmarks must be finite numbers, but some are NaN or infinite")
-        if n_components not in (None, len(landmarks)):
-            raise ValueError(
-                f"n_components={n_components!r}, but {len(landmarks)} landmarks are passed: use "
-                "n_components=None"
-            )
-        n_components = len(landmarks)
-    count = DEFAULT_N_COMPONENTS if n_components is None else n_components
-    return Approximation(kernel, width, int(count), landmarks)
 
 
 def _double(X: Features) -> Features:

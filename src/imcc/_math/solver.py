@@ -40,8 +40,9 @@ With several clusterings, whose blocks are stacked, gamma is divided evenly amon
 
 There are three ways to the same solution.  :func:`solve_spectral` uses the eigenbasis of G, in
 which B is diagonal: the exact search shares it between all settings, and it never loses accuracy.
-:func:`solve_primal` and :func:`solve_dual` factorise B for a single setting, which is faster.  In
-the dual, W = phi(X)^T A, and with M = (1 + gamma) K + beta I the closed form reads ::
+:func:`solve_features` (primal) and :func:`solve_kernel` (dual) factorise B for a single setting,
+which is faster.  In the dual, W = phi(X)^T A, and with M = (1 + gamma) K + beta I the closed form
+reads ::
 
     A = M^-1 (Y + [J, P] C),        J = K^-1 k(X, Z),
 
@@ -64,6 +65,7 @@ from imcc._array.array import (
     dense,
     eye,
     namespace,
+    scaled_rows,
     trace,
     zeros,
 )
@@ -75,9 +77,10 @@ from imcc._array.linalg import (
     symmetric_product,
 )
 from imcc._math.clustering import VirtualExamples
-from imcc._math.maps import KernelMap
-from imcc._math.statistics import Statistics
+from imcc._math.maps import KernelMap, Statistics, warn_if_indefinite
+from imcc._utils.validation import ExplainedLinAlgError
 
+SOLVERS = ("auto", "cholesky", "spectral")
 # Maximum relative difference of sums of the same weights in another order.  Different counts of up
 # to 10^11 rows differ by more.
 SAME_TOTAL = 1e-11
@@ -129,53 +132,25 @@ def label_patterns(known: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 @dataclass(frozen=True)
-class ClusterTerms:
-    """The terms of the clusters in the elimination, which do not depend on the features.
+class Setting:
+    """The three weights of the objective."""
 
-    Attributes
-    ----------
-    soft_labels : array of shape (c, q)
-        T.
-    sizes : array of shape (c,)
-        The diagonal of D.
-    first : array of shape (c,)
-        1.0 for clusters of the first clustering: P first = 1, so Psi^T 1 = Psi^T P first.
-    share : float
-        1 / number of clusterings.
-    n_rows : float
-    label_totals : array of shape (q,)
-        1^T Y.
-    """
+    alpha: float
+    beta: float
+    gamma: float
 
-    soft_labels: Array
-    sizes: Array
-    first: Array
-    share: float
-    n_rows: float
-    label_totals: Array
-
-    @classmethod
-    def of(cls, virtual: VirtualExamples) -> ClusterTerms:
-        """Return the terms of virtual examples."""
-        sizes, first = virtual.sizes, virtual.first
-        return cls(
-            soft_labels=virtual.soft_labels,
-            sizes=sizes,
-            first=first,
-            share=1.0 / virtual.assignment.shape[1],
-            n_rows=virtual.n_rows,
-            label_totals=(first * sizes) @ virtual.soft_labels,
-        )
+    def __str__(self) -> str:
+        return f"alpha={self.alpha:g}, beta={self.beta:g}, gamma={self.gamma:g}"
 
 
 def eliminate(
-    terms: ClusterTerms, gram: Array, cross: Array, alphas: np.ndarray, gammas: np.ndarray
+    virtual: VirtualExamples, gram: Array, cross: Array, alphas: np.ndarray, gammas: np.ndarray
 ) -> tuple[Array, Array]:
     """Eliminate gamma term, virtual examples and intercept, for several settings at once.
 
     Parameters
     ----------
-    terms : ClusterTerms
+    virtual : VirtualExamples
     gram : array of shape (g, 2c, 2c)
         Gv = V^T B^-1 V, symmetric, for g pairs of beta and gamma.
     cross : array of shape (g, 2c, q)
@@ -193,11 +168,11 @@ def eliminate(
         b.
     """
     xp = namespace(gram)
-    sizes, first = terms.sizes, terms.first
+    sizes, first = virtual.sizes, virtual.first
     c = sizes.shape[0]
     pulled = bool((gammas > 0).any())
     alpha = asarray(alphas, gram)[:, None]
-    pull = asarray(gammas * terms.share, gram)[:, None, None]
+    pull = asarray(gammas * (1.0 / virtual.n_clusterings), gram)[:, None, None]
     # Of V^T B^-1 [Psi_z^T, Psi^T P, Psi^T Y] only these are needed: the centres' block, the sum of
     # all rows, and the labels'.
     of_centers, of_members = gram[:, :, :c], gram[:, :, c:]
@@ -211,13 +186,13 @@ def eliminate(
 
     slack = 1.0 - of_ones[:, :c]
     systems = eye(c, gram) + alpha[:, :, None] * of_centers[:, None, :c, :]
-    right = xp.concat([terms.soft_labels - of_labels[:, :c, :], slack[:, :, None]], axis=2)
+    right = xp.concat([virtual.soft_labels - of_labels[:, :c, :], slack[:, :, None]], axis=2)
     residuals = solve(systems, right[:, None, :, :])
     by_labels, by_intercept = residuals[..., :-1], residuals[..., -1]
 
     pulls = xp.sum(slack[:, None, :] * by_intercept, axis=-1)
-    below = (terms.n_rows - of_ones[:, c:] @ first)[:, None] + alpha[:, 0] * pulls
-    above = terms.label_totals - first @ of_labels[:, c:, :]
+    below = (virtual.n_rows - of_ones[:, c:] @ first)[:, None] + alpha[:, 0] * pulls
+    above = virtual.label_totals - first @ of_labels[:, c:, :]
     above = above[:, None, :] + alpha * (slack[:, None, None, :] @ by_labels)[:, :, 0, :]
     intercepts = above / below[:, :, None]
 
@@ -236,11 +211,15 @@ def eliminate(
 
 
 def eliminate_one(
-    terms: ClusterTerms, gram: Array, cross: Array, alpha: float, gamma: float
+    virtual: VirtualExamples, gram: Array, cross: Array, setting: Setting
 ) -> tuple[Array, Array]:
-    """Do the same for a single setting, without the stacked axes."""
+    """Do the same for a single setting, without the stacked axes; the Gram matrix is averaged."""
     corrections, intercepts = eliminate(
-        terms, gram[None, :, :], cross[None, :, :], np.array([alpha]), np.array([gamma])
+        virtual,
+        ((gram + gram.T) / 2)[None, :, :],
+        cross[None, :, :],
+        np.array([setting.alpha]),
+        np.array([setting.gamma]),
     )
     return corrections[0, 0, ...], intercepts[0, 0, ...]
 
@@ -257,13 +236,13 @@ class SpectralProblem:
         V^T: the centres' features, then the sums of the rows' features over clusters.
     cross : array of shape (q, r)
         (Psi^T Y)^T.
-    terms : ClusterTerms
+    virtual : VirtualExamples
     """
 
     eigenvalues: Array
     factors: Array
     cross: Array
-    terms: ClusterTerms
+    virtual: VirtualExamples
 
 
 def kernel_problem(
@@ -292,7 +271,7 @@ def kernel_problem(
         eigenvalues=kernel_map.eigenvalues,
         factors=namespace(of_centers).concat([of_centers, of_sums], axis=0),
         cross=cross,
-        terms=ClusterTerms.of(virtual),
+        virtual=virtual,
     )
 
 
@@ -317,35 +296,19 @@ class Rotation:
         return cls(at_least(values, 0.0), vectors)
 
     def problem(
-        self,
-        cross: Array,
-        of_centers: Array,
-        cluster_sums: Array,
-        terms: ClusterTerms,
+        self, sums: Statistics, of_centers: Array, virtual: VirtualExamples
     ) -> SpectralProblem:
-        """Set up the model on the features.
-
-        Parameters
-        ----------
-        cross : array of shape (r, q)
-            Psi^T Y.
-        of_centers : array of shape (c, r)
-            Psi_z.
-        cluster_sums : array of shape (c, r)
-            P^T Psi.
-        terms : ClusterTerms
-        """
+        """Set up the model on the features; ``of_centers`` is Psi_z, of shape (c, r)."""
+        factors = namespace(of_centers).concat([of_centers, sums.cluster_sums], axis=0)
         return SpectralProblem(
             eigenvalues=self.eigenvalues,
-            factors=namespace(of_centers).concat([of_centers, cluster_sums], axis=0) @ self.vectors,
-            cross=cross.T @ self.vectors,
-            terms=terms,
+            factors=factors @ self.vectors,
+            cross=sums.cross.T @ self.vectors,
+            virtual=virtual,
         )
 
 
-def solve_spectral(
-    problem: SpectralProblem, alpha: float, beta: float, gamma: float
-) -> tuple[Array, Array]:
+def solve_spectral(problem: SpectralProblem, setting: Setting) -> tuple[Array, Array]:
     """Solve one setting in the eigenbasis.
 
     Returns
@@ -354,81 +317,106 @@ def solve_spectral(
         W, in the eigenbasis.
     intercept : array of shape (q,)
     """
-    diagonal = (1 + gamma) * problem.eigenvalues + beta
+    diagonal = (1 + setting.gamma) * problem.eigenvalues + setting.beta
     scaled = problem.factors / diagonal
-    gram = scaled @ problem.factors.T
-    gram = (gram + gram.T) / 2
     corrections, intercept = eliminate_one(
-        problem.terms, gram, scaled @ problem.cross.T, alpha, gamma
+        problem.virtual, scaled @ problem.factors.T, scaled @ problem.cross.T, setting
     )
     right = problem.cross.T + problem.factors.T @ corrections
     return right / diagonal[:, None], intercept
 
 
-def solve_primal(
-    sums: Statistics,
-    of_centers: Array,
-    terms: ClusterTerms,
-    alpha: float,
-    beta: float,
-    gamma: float,
+def solve_features(
+    sums: Statistics, of_centers: Array, virtual: VirtualExamples, setting: Setting, solver: str
 ) -> tuple[Array, Array]:
-    """Solve one setting for features of which the statistics are known, by Cholesky.
+    """Solve one setting for features of which the sums over the rows are known.
 
     Parameters
     ----------
     sums : Statistics
     of_centers : array of shape (c, r)
         Psi_z.
-    terms : ClusterTerms
-    alpha, beta, gamma : float
+    virtual : VirtualExamples
+    setting : Setting
+    solver : {"auto", "cholesky", "spectral"}
+        "auto" is Cholesky.
 
     Returns
     -------
     weights : array of shape (r, q)
     intercept : array of shape (q,)
     """
+    if solver == "spectral":
+        rotation = Rotation.of_gram(sums.gram)
+        rotated, intercept = solve_spectral(rotation.problem(sums, of_centers, virtual), setting)
+        return rotation.vectors @ rotated, intercept
     xp = namespace(sums.gram)
-    B = (1 + gamma) * sums.gram
-    add_to_diagonal(B, beta)
+    B = (1 + setting.gamma) * sums.gram
+    add_to_diagonal(B, setting.beta)
     V = xp.concat([of_centers, sums.cluster_sums], axis=0).T
     solved = cholesky_solve(cholesky(B), xp.concat([V, sums.cross], axis=1))
     by_factors, by_labels = solved[:, : V.shape[1]], solved[:, V.shape[1] :]
-    gram = V.T @ by_factors
-    corrections, intercept = eliminate_one(
-        terms, (gram + gram.T) / 2, V.T @ by_labels, alpha, gamma
-    )
+    corrections, intercept = eliminate_one(virtual, V.T @ by_factors, V.T @ by_labels, setting)
     return by_labels + by_factors @ corrections, intercept
 
 
-def solve_dual(
+def solve_kernel(
     K: Array,
     K_centers: Array,
     signs: Array,
     virtual: VirtualExamples,
-    alpha: float,
-    beta: float,
-    gamma: float,
+    setting: Setting,
+    solver: str,
 ) -> tuple[Array, Array]:
-    """Solve a single setting.
+    """Solve one setting of the exact kernel model.
 
-    If ``virtual`` has weights, K, K_centers and signs are those of rows scaled by the square roots
-    of their weights.
+    Rows with weights are scaled by their roots, kernel matrix, labels and coefficients alike.
 
     Parameters
     ----------
     K : array of shape (n_samples, n_samples)
-        Kernel matrix of the training rows.  It is overwritten, unless an error is raised.
+        Kernel matrix of the training rows, which is overwritten.
     K_centers : array of shape (c, n_samples)
     signs : array of shape (n_samples, q)
     virtual : VirtualExamples
-    alpha, beta, gamma : float
+    setting : Setting
+    solver : {"auto", "cholesky", "spectral"}
+        "auto" is Cholesky, or spectral where that would lose accuracy.
 
     Returns
     -------
     coef : array of shape (n_samples, q)
         A: scores are k(x, X) A + b.
     intercept : array of shape (q,)
+    """
+    roots = virtual.roots
+    if roots is not None:
+        K *= roots[:, None]
+        K *= roots
+        K_centers, signs = K_centers * roots, scaled_rows(signs, roots)
+    coef = None
+    if solver != "spectral":
+        try:
+            coef, intercept = _solve_dual(K, K_centers, signs, virtual, setting)
+        except np.linalg.LinAlgError as error:
+            if solver == "cholesky":
+                raise ExplainedLinAlgError(
+                    f"solver='cholesky': {error}; use solver='auto' or 'spectral'"
+                ) from error
+    if coef is None:
+        kernel_map = KernelMap.fit(K)
+        warn_if_indefinite(kernel_map.negative)
+        cross = kernel_map.train_sums(signs.T)
+        problem = kernel_problem(kernel_map, cross, K_centers, virtual)
+        inner, intercept = solve_spectral(problem, setting)
+        coef = kernel_map.basis @ inner
+    return (coef if roots is None else scaled_rows(coef, roots)), intercept
+
+
+def _solve_dual(
+    K: Array, K_centers: Array, signs: Array, virtual: VirtualExamples, setting: Setting
+) -> tuple[Array, Array]:
+    """Return A and b by Cholesky; K is overwritten, unless an error is raised.
 
     Raises
     ------
@@ -437,10 +425,10 @@ def solve_dual(
         accurate to about nine digits.  Use the spectral solver then.
     """
     xp, n, c = namespace(K), K.shape[0], virtual.sizes.shape[0]
-    terms = ClusterTerms.of(virtual)
+    alpha, beta, gamma = setting.alpha, setting.beta, setting.gamma
     inside = zeros((n, c), K)
     if alpha > 0 or gamma > 0:
-        inside = _project(K, K_centers, (alpha + gamma * terms.sizes) / beta)
+        inside = _project(K, K_centers, (alpha + gamma * virtual.sizes) / beta)
 
     M = K
     M *= 1 + gamma
@@ -461,7 +449,7 @@ def solve_dual(
     of_members = (members @ signs - beta * (members @ by_labels)) / (1 + gamma)
     cross = xp.concat([K_centers @ by_labels, of_members], axis=0)
 
-    corrections, intercept = eliminate_one(terms, (gram + gram.T) / 2, cross, alpha, gamma)
+    corrections, intercept = eliminate_one(virtual, gram, cross, setting)
     of_centers, of_members = corrections[:c, :], corrections[c:, :]
     return by_labels + by_members @ of_members + by_centers @ of_centers, intercept
 
@@ -474,7 +462,9 @@ def _project(K: Array, K_centers: Array, weights: Array) -> Array:
     solution.
     """
     xp = namespace(K)
-    factor = _factorise(_with_jitter(K))
+    shifted = xp.asarray(K, copy=True)
+    add_to_diagonal(shifted, JITTER * trace(K) / K.shape[0])
+    factor = _factorise(shifted)
     inside = cholesky_solve(factor, K_centers.T)
     for _ in range(MAX_REFINEMENTS):
         residual = K_centers.T - symmetric_product(K, inside)
@@ -487,12 +477,6 @@ def _project(K: Array, K_centers: Array, weights: Array) -> Array:
         "the kernel matrix is too ill-conditioned for a Cholesky factorisation: "
         f"the relative error of the solution would be about {influence:.0e}"
     )
-
-
-def _with_jitter(K: Array) -> Array:
-    shifted = namespace(K).asarray(K, copy=True)
-    add_to_diagonal(shifted, JITTER * trace(K) / K.shape[0])
-    return shifted
 
 
 def _factorise(A: Array) -> Array:

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from imcc._array.threads import limited_threads
+from imcc._array.device import limited_threads
 from imcc._utils.validation import Features, check_features, check_weighted
 from imcc.estimators.base import ScoringClassifierMixin
 

@@ -30,14 +30,15 @@ problems." SIAM Journal on Imaging Sciences 2, 2009.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, eigsh
+from sklearn.metrics.pairwise import cosine_distances
 
-from imcc._array.array import scaled_rows
+from imcc._array.array import dense, scaled_rows
 from imcc._utils.validation import Features
 
 # A sparse product takes about this many times longer per entry than a dense one.
@@ -101,7 +102,7 @@ class Problem:
         cls,
         X: Features,
         on: np.ndarray,
-        scatter: np.ndarray | None = None,
+        fisher: bool = False,
         fit_intercept: bool = True,
         sample_weight: np.ndarray | None = None,
     ) -> Problem:
@@ -111,8 +112,8 @@ class Problem:
         ----------
         X : ndarray or CSR matrix of shape (n_samples, n_features)
         on : ndarray of bool, shape (n_samples, q)
-        scatter : ndarray of shape (n_features, q), optional
-            S; a row of zeros is appended for the column of ones.
+        fisher : bool, default=False
+            Whether Fisher's criterion is part of the objective.
         fit_intercept : bool, default=True
             Whether a column of ones is appended to X.
         sample_weight : ndarray of shape (n_samples,), optional
@@ -123,7 +124,8 @@ class Problem:
         if roots is not None:
             labels = labels * roots[:, None]
         rows = _Rows(X, fit_intercept, roots)
-        coupling = label_distances(labels)
+        coupling = cosine_distances(labels.T)
+        scatter = fisher_scatter(X, on, sample_weight) if fisher else None
         if scatter is not None and fit_intercept:
             scatter = np.vstack([scatter, np.zeros(on.shape[1])])
         return cls(
@@ -151,25 +153,11 @@ class Problem:
             gradient += weights.gamma * self.scatter * W
         return gradient
 
-    def objective(
-        self, W: np.ndarray, weights: Weights, of_gram: np.ndarray | None = None
-    ) -> float:
-        """Return F(W); ``of_gram`` is X^T X W if it is already known."""
-        of_gram = self.gram(W) if of_gram is None else of_gram
+    def objective(self, W: np.ndarray, weights: Weights, of_gram: np.ndarray) -> float:
+        """Return F(W); ``of_gram`` is X^T X W."""
         fit = 0.5 * (np.vdot(W, of_gram) - 2 * np.vdot(W, self.cross) + self.label_square)
         penalty = 0.5 * np.vdot(W, self.penalty_gradient(W, weights))
         return float(fit + penalty + weights.beta * np.abs(W).sum())
-
-    def residual(self, W: np.ndarray, weights: Weights) -> float:
-        """Return the largest violation of the optimality conditions at W.
-
-        With g the gradient of the smooth part, the conditions are |g| <= beta where W is 0 and
-        g = -beta sign(W) elsewhere.
-        """
-        gradient = self.gram(W) - self.cross + self.penalty_gradient(W, weights)
-        off = np.abs(gradient + weights.beta * np.sign(W))
-        at_zero = np.maximum(np.abs(gradient) - weights.beta, 0)
-        return float(np.where(W == 0, at_zero, off).max(initial=0.0))
 
 
 @dataclass(frozen=True)
@@ -185,13 +173,8 @@ class Solution:
     """
 
     W: np.ndarray
-    objectives: list[float] = field(repr=False)
+    objectives: list[float]
     converged: bool
-
-    @property
-    def n_iter(self) -> int:
-        """Number of iterations."""
-        return len(self.objectives) - 1
 
 
 def solve(
@@ -238,7 +221,13 @@ def solve(
             of_moved = problem.gram(moved)
             value = problem.objective(moved, weights, of_moved)
         if not value >= lowest:
-            raise UnboundedError(_unbounded_message(weights))
+            gamma = f", gamma={weights.gamma:g}" if weights.gamma else ""
+            raise UnboundedError(
+                f"alpha={weights.alpha:g}, beta={weights.beta:g}{gamma}: the objective is "
+                "unbounded below (the coupling of the labels is not positive semidefinite), so it "
+                f"has no minimum; use a smaller alpha{' or gamma' if gamma else ''}, or a larger "
+                "beta"
+            )
         change = float(np.abs(L * (moved - base)).max(initial=0.0))
         objectives.append(value)
         following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
@@ -256,93 +245,84 @@ def soft_threshold(W: np.ndarray, amount: np.ndarray | float) -> np.ndarray:
     return W - np.clip(W, -amount, amount)
 
 
-def _unbounded_message(weights: Weights) -> str:
-    gamma = f", gamma={weights.gamma:g}" if weights.gamma else ""
-    return (
-        f"alpha={weights.alpha:g}, beta={weights.beta:g}{gamma}: the objective is unbounded below "
-        "(the coupling of the labels is not positive semidefinite), so it has no minimum; use a "
-        "smaller alpha" + (" or gamma" if gamma else "") + ", or a larger beta"
-    )
+def fisher_scatter(
+    X: Features, on: np.ndarray, sample_weight: np.ndarray | None = None
+) -> np.ndarray:
+    """Return S_k(i, i) for every feature i and label k; 0 for a constant label.
 
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    on : ndarray of bool, shape (n_samples, q)
+    sample_weight : ndarray of shape (n_samples,), optional
+        Weight of each row.
 
-def label_distances(on: np.ndarray) -> np.ndarray:
-    """Return R with R_jk = 1 - cosine(Y_j, Y_k); the cosine with an absent label is 0."""
-    labels = on.astype(np.float64)
-    lengths = np.sqrt((labels * labels).sum(axis=0))
-    products = np.outer(lengths, lengths)
-    cosines = (labels.T @ labels) / np.where(products > 0, products, 1.0)
-    distances = 1 - cosines
-    np.fill_diagonal(distances, 0.0)
-    return distances
+    Returns
+    -------
+    ndarray of shape (n_features, q)
+    """
+    X = X.astype(np.float64, copy=False)
+    if not hasattr(X, "multiply"):
+        # Scatters are invariant under translation; centring the rows avoids cancellation.
+        X = X - X.mean(axis=0)
+    squares = X.multiply(X).tocsr() if hasattr(X, "multiply") else X * X
+    labels, others = on.astype(np.float64), (~on).astype(np.float64)
+    if sample_weight is not None:
+        labels, others = labels * sample_weight[:, None], others * sample_weight[:, None]
+    positives, negatives = labels.sum(axis=0), others.sum(axis=0)
+    both = (positives > 0) & (negatives > 0)
+    means, scatters = [], []
+    for members, count in ((labels, positives), (others, negatives)):
+        mean = (X.T @ members) / np.where(count > 0, count, 1.0)
+        means.append(mean)
+        scatters.append(np.maximum(squares.T @ members - count * mean**2, 0))
+    ratio = positives / np.where(negatives > 0, negatives, 1.0)
+    scatter = scatters[0] + ratio * scatters[1] - positives * (means[0] - means[1]) ** 2
+    return np.where(both, scatter, 0.0)
 
 
 class _Rows:
     """Products with the rows, optionally extended by a column of ones.
 
-    The column is stored only if the rows are kept sparse.  ``roots``, if given, multiply the rows
-    and the column of ones.
+    ``roots``, if given, multiply the rows and the column of ones.
     """
 
     def __init__(self, X: Features, ones: bool, roots: np.ndarray | None = None) -> None:
-        n_samples, n_features = X.shape
-        self.n_columns = n_features + ones
-        self._ones = ones
-        self._roots = roots
+        nnz = X.nnz if sp.issparse(X) else np.count_nonzero(X)
+        X = X.astype(np.float64, copy=False)
+        if ones:
+            column = np.ones((X.shape[0], 1))
+            X = sp.hstack([X, column], format="csr") if sp.issparse(X) else np.hstack([X, column])
         if roots is not None:
             X = scaled_rows(X, roots)
-        nnz = X.nnz if sp.issparse(X) else np.count_nonzero(X)
-        self._gram: np.ndarray | None = None
-        self._sparse: sp.csr_matrix | None = None
-        self._X = X.astype(np.float64, copy=False)
+        self.n_columns = X.shape[1]
         if 2 * _SPARSE_COST * nnz < self.n_columns**2:
-            rows = sp.csr_matrix(self._X)
-            if ones:
-                column = np.ones(n_samples) if roots is None else roots
-                rows = sp.hstack([rows, column[:, None]], format="csr")
-            self._sparse = rows
-            self._transposed = rows.T.tocsr()
+            X = sp.csr_matrix(X)
+            self._transposed, self._gram = X.T.tocsr(), None
         else:
-            self._gram = self._dense_gram()
-
-    def _dense_gram(self) -> np.ndarray:
-        inner = self._X.T @ self._X
-        inner = inner.toarray() if sp.issparse(inner) else inner
-        if not self._ones:
-            return inner
-        gram = np.empty((self.n_columns, self.n_columns))
-        gram[:-1, :-1] = inner
-        gram[-1, :-1] = gram[:-1, -1] = self._sums(self._X)
-        gram[-1, -1] = self._X.shape[0] if self._roots is None else np.sum(self._roots**2)
-        return gram
-
-    def _sums(self, x: Features) -> np.ndarray:
-        """Return the product of x^T with the column of ones."""
-        return np.asarray(x.sum(axis=0)).ravel() if self._roots is None else x.T @ self._roots
+            self._gram = dense(X.T @ X)
+        self._X = X
 
     def gram(self, W: np.ndarray) -> np.ndarray:
         """Return X^T X W, from X^T X or, if X has few nonzero entries, from X and X^T."""
-        if self._gram is not None:
-            return self._gram @ W
-        return self._transposed @ (self._sparse @ W)
+        return self._transposed @ (self._X @ W) if self._gram is None else self._gram @ W
 
     def cross(self, labels: np.ndarray) -> np.ndarray:
         """Return X^T Y."""
-        of_rows = self._X.T @ labels
-        return np.vstack([of_rows, self._sums(labels)]) if self._ones else of_rows
+        return self._X.T @ labels
 
     def ridge(self, labels: np.ndarray, eta: float) -> np.ndarray:
         """Return (X^T X + eta I)^-1 X^T Y, from the smaller of X^T X and X X^T."""
-        n_samples = self._X.shape[0]
-        if n_samples < self.n_columns:
-            outer = self._X @ self._X.T
-            outer = outer.toarray() if sp.issparse(outer) else outer
-            if self._ones:
-                outer = outer + (1.0 if self._roots is None else np.outer(self._roots, self._roots))
-            outer[np.diag_indices(n_samples)] += eta
-            return self.cross(cho_solve(cho_factor(outer, overwrite_a=True), labels))
-        gram = self._dense_gram() if self._gram is None else self._gram.copy()
-        gram[np.diag_indices(self.n_columns)] += eta
-        return cho_solve(cho_factor(gram, overwrite_a=True), self.cross(labels))
+        wide = self._X.shape[0] < self.n_columns
+        if wide:
+            gram = dense(self._X @ self._X.T)
+        else:
+            gram = dense(self._X.T @ self._X) if self._gram is None else self._gram.copy()
+        gram[np.diag_indices_from(gram)] += eta
+        factor = cho_factor(gram, overwrite_a=True)
+        if wide:
+            return self.cross(cho_solve(factor, labels))
+        return cho_solve(factor, self.cross(labels))
 
 
 def _largest_eigenvalue(product: Callable[[np.ndarray], np.ndarray], size: int) -> float:

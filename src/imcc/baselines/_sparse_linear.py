@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -22,17 +21,18 @@ THRESHOLD = 0.5
 class SparseLinearClassifier(BaselineClassifier):
     """Base class of sparse linear models.
 
-    Subclasses have the parameters below and those of their objective, which ``_bounds`` names, and
-    implement ``_weights()``, ``_start_ridge()`` and the static method
-    ``problem(X, on, fit_intercept, sample_weight)``.
+    Subclasses have the parameters below and those of their objective, which ``_bounds`` names.
     """
 
     unit_rows: bool
     fit_intercept: bool
     max_iter: int
     tol: float
-    #: The parameters that can be searched, and the bound of each.
+    #: The parameters that can be searched, and the bound of each.  The last one is the ridge
+    #: penalty of the starting point.
     _bounds: ClassVar[dict[str, dict[str, float]]]
+    #: Whether gamma is the weight of Fisher's criterion.
+    _fisher: ClassVar[bool]
 
     def _check_parameters(self) -> None:
         self._weights()
@@ -45,31 +45,25 @@ class SparseLinearClassifier(BaselineClassifier):
     def _checked(self, name: str) -> float:
         return check_number(name, getattr(self, name), **self._bounds[name])
 
-    @abstractmethod
     def _weights(self) -> Weights:
         """Validate and return the weights of the objective."""
+        gamma = self._checked("gamma") if self._fisher else 0.0
+        return Weights(self._checked("alpha"), self._checked("beta"), gamma)
 
-    @abstractmethod
     def _start_ridge(self) -> float:
         """Validate and return the ridge penalty of the starting point."""
+        return self._checked(list(self._bounds)[-1])
 
-    @staticmethod
-    @abstractmethod
-    def problem(
-        X: Features,
-        on: np.ndarray,
-        fit_intercept: bool,
-        sample_weight: np.ndarray | None = None,
-    ) -> Problem:
+    def _problem(self, X: Features, on: np.ndarray, weights: np.ndarray | None) -> Problem:
         """Return the sums over the rows that all settings share."""
+        return Problem.of(X, on, self._fisher, bool(self.fit_intercept), weights)
 
     def _train(self, X: Features, on: np.ndarray, weights: np.ndarray | None = None) -> None:
         labels = LearnedLabels.of(on)
         W, self.n_iter_, self.objectives_ = None, 0, np.zeros(1)
         if labels.learned.any():
             rows = scaled(X, self.unit_rows)
-            learned = on[:, labels.learned]
-            problem = self.problem(rows, learned, bool(self.fit_intercept), weights)
+            problem = self._problem(rows, on[:, labels.learned], weights)
             start = problem.ridge(self._start_ridge())
             solution = solve(problem, self._weights(), start, self.max_iter, self.tol)
             if not solution.converged:
@@ -79,7 +73,7 @@ class SparseLinearClassifier(BaselineClassifier):
                     ConvergenceWarning,
                     stacklevel=3,
                 )
-            W, self.n_iter_ = solution.W, solution.n_iter
+            W, self.n_iter_ = solution.W, len(solution.objectives) - 1
             self.objectives_ = np.array(solution.objectives)
         full = labels.expand(W, X.shape[1])
         self.coef_ = np.ascontiguousarray(full[:-1].T)

@@ -72,14 +72,12 @@ class BinnedRows:
     def __init__(self, X: Features, max_bins: int, weights: np.ndarray | None = None) -> None:
         self.n_samples = X.shape[0]
         columns = X.tocsc() if sp.issparse(X) else X
+        weights = np.ones(self.n_samples) if weights is None else weights
         cuts, bin_counts, fullest, indices = [], [], [], []
         for feature in range(X.shape[1]):
             rows, values, n_zeros = _entries(columns, feature)
-            if weights is None:
-                at = _cuts(values, n_zeros, max_bins)
-            else:
-                rest = float(weights.sum() - weights[rows].sum()) if n_zeros else 0.0
-                at = _cuts(values, rest, max_bins, weights[rows])
+            of_zeros = float(weights.sum() - weights[rows].sum()) if n_zeros else 0.0
+            at = _cuts(values, weights[rows], of_zeros, max_bins)
             code = np.searchsorted(at, values, side="left")
             zero_code = int(np.searchsorted(at, 0.0, side="left"))
             counts = np.bincount(code, minlength=len(at) + 1)
@@ -161,23 +159,23 @@ def _entries(columns: Features, feature: int) -> tuple[np.ndarray, np.ndarray, i
     return rows, values, columns.shape[0] - len(rows)
 
 
-def _cuts(
-    values: np.ndarray, n_zeros: float, max_bins: int, weights: np.ndarray | None = None
-) -> np.ndarray:
+def _cuts(values: np.ndarray, weights: np.ndarray, of_zeros: float, max_bins: int) -> np.ndarray:
     """Return the cuts of a feature, between distinct values, at most ``max_bins - 1`` of them.
 
-    If ``weights`` of the rows with these values are given, ``n_zeros`` is the total weight of the
-    rows with zeros.
+    Parameters
+    ----------
+    values, weights : ndarray of shape (n_nonzero,)
+        The nonzero values, and the weights of their rows.
+    of_zeros : float
+        Total weight of the rows with zeros.
+    max_bins : int
     """
-    if weights is None:
-        distinct, counts = np.unique(values, return_counts=True)
-    else:
-        distinct, inverse = np.unique(values, return_inverse=True)
-        counts = np.bincount(inverse, weights=weights, minlength=len(distinct))
-    if n_zeros:
+    distinct, inverse = np.unique(values, return_inverse=True)
+    counts = np.bincount(inverse, weights=weights, minlength=len(distinct))
+    if of_zeros:
         at = np.searchsorted(distinct, 0)
         distinct = np.insert(distinct, at, 0)
-        counts = np.insert(counts, at, n_zeros)
+        counts = np.insert(counts, at, of_zeros)
     if len(distinct) > max_bins:
         # Cut after the values at which the next 1 / max_bins of the rows is complete.
         filled = np.cumsum(counts) / counts.sum()

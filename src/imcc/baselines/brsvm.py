@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from joblib import Parallel
 
-from imcc._array.threads import one_thread
+from imcc._array.device import one_thread
 from imcc._utils.validation import Features, draw_seed
 from imcc.baselines._base import BaselineClassifier
-from imcc.baselines._kernel_rows import KernelRows
-from imcc.baselines._svm import check_svm, train_labels
+from imcc.baselines._svm import KernelRows, check_svm, train_labels
 
 
 class BinaryRelevanceSVM(BaselineClassifier):
@@ -89,12 +87,10 @@ class BinaryRelevanceSVM(BaselineClassifier):
 
     def _train(self, X: Features, on: np.ndarray, weights: np.ndarray | None = None) -> None:
         seed = draw_seed(self.random_state)
-        # libsvm releases the GIL: threads share the rows, processes would copy them.
-        parallel = Parallel(n_jobs=self.n_jobs, prefer="threads")
         # One thread for matrix products, so that results do not depend on the number of threads.
         with one_thread():
             rows = KernelRows(X, weights)
-            machines = train_labels(rows, on, self.C, self.scores, seed, parallel)
+            machines = train_labels(rows, on, self.C, self.scores, seed, self.n_jobs)
             self.coef_ = rows.coef(machines)
         self.intercept_ = np.array([machine.intercept for machine in machines])
 

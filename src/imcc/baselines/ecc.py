@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +10,13 @@ import numpy as np
 import scipy.sparse as sp
 from joblib import Parallel, delayed
 
-from imcc._array.threads import one_thread
-from imcc._math.platt import Sigmoid, fit_sigmoid
+from imcc._array.device import one_thread
 from imcc._utils.validation import Features, check_count, check_number, draw_seed
 from imcc.baselines._base import BaselineClassifier, is_constant
-from imcc.baselines._kernel_rows import (
+from imcc.baselines._platt import Sigmoid, fit_sigmoid
+from imcc.baselines._svm import (
     Dual,
+    check_svm,
     constant_machine,
     dense_weights,
     fits,
@@ -23,7 +24,6 @@ from imcc.baselines._kernel_rows import (
     train_on_gram,
     train_on_rows,
 )
-from imcc.baselines._svm import check_svm
 
 # Number of links whose weights are computed in one product.
 _LINKS_AT_ONCE = 32
@@ -214,10 +214,9 @@ def train_chain(
     labels = on[np.ix_(rows, order)]
     X, weights = X[rows], None if weights is None else weights[rows]
     if gram is None:
-        train = _link_from_rows(X, labels, C, weights)
+        links = list(_links_from_rows(X, labels, C, weights))
     else:
-        train = _link_from_gram(gram, rows, C, weights)
-    links = [train(labels[:, k]) for k in range(len(order))]
+        links = list(_links_from_gram(gram[np.ix_(rows, rows)], labels, C, weights))
     n_features, q = X.shape[1], len(order)
     coef = np.zeros((q, n_features + q))
     for start in range(0, q, _LINKS_AT_ONCE):
@@ -230,68 +229,37 @@ def train_chain(
     return Chain(order, coef, np.array([link.intercept for link in links]))
 
 
-def _link_from_gram(
-    gram: np.ndarray, rows: np.ndarray, C: float, weights: np.ndarray | None = None
-) -> Callable[[np.ndarray], Dual]:
-    """Return a function that trains the links in order, from the inner products of the rows.
+def _links_from_gram(
+    gram: np.ndarray, labels: np.ndarray, C: float, weights: np.ndarray | None
+) -> Iterator[Dual]:
+    """Train the links in order from the inner products of the rows, which are overwritten.
 
     A label that becomes a feature adds 1 to the inner product of two rows that both have it.
     """
-    gram = gram[np.ix_(rows, rows)]
-
-    def train(on: np.ndarray) -> Dual:
+    for on in labels.T:
         if is_constant(on):
-            found = constant_machine(on[0])
+            yield constant_machine(on[0])
         else:
-            found = train_on_gram(gram, on, C, sample_weight=weights)
+            yield train_on_gram(gram, on, C, sample_weight=weights)
         both = np.flatnonzero(on)
         gram[np.ix_(both, both)] += 1.0
-        return found
-
-    return train
 
 
-def _link_from_rows(
-    X: Features, labels: np.ndarray, C: float, weights: np.ndarray | None = None
-) -> Callable[[np.ndarray], Dual]:
-    """Return a function that trains the links in order, each from the rows."""
-    extended = _ExtendedRows(X, labels)
-    position = iter(range(labels.shape[1]))
-
-    def train(on: np.ndarray) -> Dual:
+def _links_from_rows(
+    X: Features, labels: np.ndarray, C: float, weights: np.ndarray | None
+) -> Iterator[Dual]:
+    """Train the links in order, each from the rows and the labels before it."""
+    n_features = X.shape[1]
+    features = X if sp.issparse(X) else np.hstack([X, np.zeros(labels.shape)])
+    for k, on in enumerate(labels.T):
         if is_constant(on):
-            found = constant_machine(on[0])
+            yield constant_machine(on[0])
         else:
-            found = train_on_rows(extended.features, on, C, weights=weights)
-        extended.show(next(position))
-        return found
-
-    return train
-
-
-class _ExtendedRows:
-    """The features with one column per label, which is zero until the label is shown."""
-
-    def __init__(self, X: Features, labels: np.ndarray) -> None:
-        self._labels = labels
-        self._n_features = X.shape[1]
-        self.features: Features
-        if not sp.issparse(X):
-            self.features = np.zeros((X.shape[0], X.shape[1] + labels.shape[1]))
-            self.features[:, : X.shape[1]] = X
-            return
-        self.features = sp.hstack([X, labels.astype(np.float64)], format="csr")
-        # Positions of each label's ones among the stored entries.
-        self._entries = np.flatnonzero(self.features.indices >= self._n_features)
-        self._entry_labels = self.features.indices[self._entries] - self._n_features
-        self.features.data[self._entries] = 0
-
-    def show(self, label: int) -> None:
-        """Fill in the column of a label, for the following links."""
-        if sp.issparse(self.features):
-            self.features.data[self._entries[self._entry_labels == label]] = 1
+            yield train_on_rows(features, on, C, weights)
+        if sp.issparse(X):
+            features = sp.hstack([X, labels[:, : k + 1].astype(np.float64)], format="csr")
         else:
-            self.features[:, self._n_features + label] = self._labels[:, label]
+            features[:, n_features + k] = on
 
 
 def _calibrate(

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import numpy as np
-
-from imcc._utils.validation import Features
-from imcc.baselines._proximal import Problem, Weights
 from imcc.baselines._sparse_linear import SparseLinearClassifier
 
 
@@ -111,6 +107,7 @@ class JFSC(SparseLinearClassifier):
     (100, 3)
     """
 
+    _fisher = True
     _bounds: ClassVar = {
         **{name: {"at_least": 0} for name in ("alpha", "beta", "gamma")},
         "eta": {"above": 0},
@@ -136,56 +133,3 @@ class JFSC(SparseLinearClassifier):
         self.fit_intercept = fit_intercept
         self.max_iter = max_iter
         self.tol = tol
-
-    def _weights(self) -> Weights:
-        return Weights(self._checked("alpha"), self._checked("beta"), self._checked("gamma"))
-
-    def _start_ridge(self) -> float:
-        return self._checked("eta")
-
-    @staticmethod
-    def problem(
-        X: Features,
-        on: np.ndarray,
-        fit_intercept: bool,
-        sample_weight: np.ndarray | None = None,
-    ) -> Problem:
-        """Return the sums over the rows that all settings share."""
-        scatter = fisher_scatter(X, on, sample_weight)
-        return Problem.of(X, on, scatter, fit_intercept, sample_weight)
-
-
-def fisher_scatter(
-    X: Features, on: np.ndarray, sample_weight: np.ndarray | None = None
-) -> np.ndarray:
-    """Return S_k(i, i) for every feature i and label k; 0 for a constant label.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_samples, n_features)
-    on : ndarray of bool, shape (n_samples, q)
-    sample_weight : ndarray of shape (n_samples,), optional
-        Weight of each row.
-
-    Returns
-    -------
-    ndarray of shape (n_features, q)
-    """
-    X = X.astype(np.float64, copy=False)
-    if not hasattr(X, "multiply"):
-        # Scatters are invariant under translation; centring the rows avoids cancellation.
-        X = X - X.mean(axis=0)
-    squares = X.multiply(X).tocsr() if hasattr(X, "multiply") else X * X
-    labels, others = on.astype(np.float64), (~on).astype(np.float64)
-    if sample_weight is not None:
-        labels, others = labels * sample_weight[:, None], others * sample_weight[:, None]
-    positives, negatives = labels.sum(axis=0), others.sum(axis=0)
-    both = (positives > 0) & (negatives > 0)
-    means, scatters = [], []
-    for members, count in ((labels, positives), (others, negatives)):
-        mean = (X.T @ members) / np.where(count > 0, count, 1.0)
-        means.append(mean)
-        scatters.append(np.maximum(squares.T @ members - count * mean**2, 0))
-    ratio = positives / np.where(negatives > 0, negatives, 1.0)
-    scatter = scatters[0] + ratio * scatters[1] - positives * (means[0] - means[1]) ** 2
-    return np.where(both, scatter, 0.0)

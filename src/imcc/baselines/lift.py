@@ -11,11 +11,10 @@ from joblib import Parallel, delayed
 from sklearn.cluster import KMeans
 from sklearn.metrics.pairwise import euclidean_distances
 
-from imcc._array.threads import one_thread
+from imcc._array.device import one_thread
 from imcc._utils.validation import Features, check_number, draw_seed
 from imcc.baselines._base import BaselineClassifier, is_constant
-from imcc.baselines._kernel_rows import KernelRows
-from imcc.baselines._svm import LinearScore, check_svm, run_here, train_labels
+from imcc.baselines._svm import KernelRows, LinearScore, check_svm, train_labels
 
 # Number of clusters of a constant label, as in the authors' program.
 ONE_CLASS_CLUSTERS = 50
@@ -104,7 +103,8 @@ class LIFT(BaselineClassifier):
     def _train(self, X: Features, on: np.ndarray, weights: np.ndarray | None = None) -> None:
         seed = draw_seed(self.random_state)
         identity = row_identities(X)
-        X = as_sparse_if_mostly_zero(X)
+        if not sp.issparse(X) and np.count_nonzero(X) <= MAX_DENSITY * X.size:
+            X = sp.csr_matrix(X)  # on which k-means is faster
         trained = Parallel(n_jobs=self.n_jobs)(
             delayed(_train_label)(
                 X, labels, identity, self.ratio, self.C, self.scores, seed + k, weights
@@ -136,8 +136,7 @@ def _train_label(
     with one_thread():
         centers = label_centers(X, on, identity, ratio, seed, weights)
         rows = KernelRows(euclidean_distances(X, centers), weights=weights)
-        labels = on[:, np.newaxis]
-        machines = train_labels(rows, labels, C, scores, seed, run_here)
+        machines = train_labels(rows, on[:, np.newaxis], C, scores, seed)
         return centers, LinearScore(rows.coef(machines)[0], machines[0].intercept)
 
 
@@ -162,36 +161,20 @@ def label_centers(
     weights : ndarray of shape (n_samples,), optional
         Weights of the rows, used by k-means and for the number of clusters.
     """
-    if is_constant(on):
-        return _centers(X, identity, min(ONE_CLASS_CLUSTERS, X.shape[0]), seed, weights)
     each = np.ones(len(on)) if weights is None else weights
-    # Rounded first: 0.1 * 30 is slightly above 3 and must not give a fourth cluster.
-    count = max(1, ceil(round(ratio * min(each[on].sum(), each[~on].sum()), 9)))
-    return np.vstack(
-        [
-            _centers(X[rows], identity[rows], count, seed, None if weights is None else each[rows])
-            for rows in (on, ~on)
-        ]
-    )
-
-
-def _centers(
-    rows: Features,
-    identity: np.ndarray,
-    count: int,
-    seed: int,
-    weights: np.ndarray | None = None,
-) -> np.ndarray:
-    count = min(count, len(np.unique(identity)))
-    model = KMeans(count, n_init=1, random_state=seed)
-    return model.fit(rows, sample_weight=weights).cluster_centers_
-
-
-def as_sparse_if_mostly_zero(X: Features) -> Features:
-    """Return rows with few nonzero entries as a CSR matrix, on which k-means is faster."""
-    if sp.issparse(X) or np.count_nonzero(X) > MAX_DENSITY * X.size:
-        return X
-    return sp.csr_matrix(X)
+    if is_constant(on):
+        groups, count = [np.ones(len(on), dtype=bool)], min(ONE_CLASS_CLUSTERS, len(on))
+    else:
+        groups = [on, ~on]
+        # Rounded first: 0.1 * 30 is slightly above 3 and must not give a fourth cluster.
+        count = max(1, ceil(round(ratio * min(each[on].sum(), each[~on].sum()), 9)))
+    centers = []
+    for rows in groups:
+        # No more clusters than distinct rows.
+        model = KMeans(min(count, len(np.unique(identity[rows]))), n_init=1, random_state=seed)
+        of_rows = None if weights is None else weights[rows]
+        centers.append(model.fit(X[rows], sample_weight=of_rows).cluster_centers_)
+    return np.vstack(centers)
 
 
 def row_identities(X: Features) -> np.ndarray:

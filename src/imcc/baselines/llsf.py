@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import numpy as np
-
-from imcc._utils.validation import Features
-from imcc.baselines._proximal import Problem, Weights
 from imcc.baselines._sparse_linear import SparseLinearClassifier
 
 
@@ -94,6 +90,7 @@ class LLSF(SparseLinearClassifier):
     (51, 0)
     """
 
+    _fisher = False
     _bounds: ClassVar = {"alpha": {"at_least": 0}, "beta": {"at_least": 0}, "gamma": {"above": 0}}
 
     def __init__(
@@ -114,19 +111,3 @@ class LLSF(SparseLinearClassifier):
         self.fit_intercept = fit_intercept
         self.max_iter = max_iter
         self.tol = tol
-
-    def _weights(self) -> Weights:
-        return Weights(self._checked("alpha"), self._checked("beta"))
-
-    def _start_ridge(self) -> float:
-        return self._checked("gamma")
-
-    @staticmethod
-    def problem(
-        X: Features,
-        on: np.ndarray,
-        fit_intercept: bool,
-        sample_weight: np.ndarray | None = None,
-    ) -> Problem:
-        """Return the sums over the rows that all settings share."""
-        return Problem.of(X, on, fit_intercept=fit_intercept, sample_weight=sample_weight)

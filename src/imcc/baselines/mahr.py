@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from imcc._array.threads import one_thread
-from imcc._utils.validation import Features, check_count, check_number
+from imcc._array.device import one_thread
+from imcc._utils.validation import Features, check_count, check_number, check_switch
 from imcc.baselines._base import BaselineClassifier, is_constant
 from imcc.baselines._stumps import BinnedRows, first_of_largest
 
@@ -142,38 +142,32 @@ class MAHR(BaselineClassifier):
     def _check_parameters(self) -> None:
         if self.n_rounds is not None:
             check_count("n_rounds", self.n_rounds)
-        if not isinstance(self.reuse, (bool, np.bool_)):
-            raise ValueError(f"reuse must be True or False, got {self.reuse!r}")
-        if check_count("max_bins", self.max_bins) < 2:
-            raise ValueError(f"max_bins must be at least 2, got {self.max_bins!r}")
+        check_switch("reuse", self.reuse)
+        check_count("max_bins", self.max_bins, at_least=2)
         if self.min_loss is not None:
             check_number("min_loss", self.min_loss, at_least=0)
 
     def _train(self, X: Features, on: np.ndarray, weights: np.ndarray | None = None) -> None:
         # One thread for matrix products, so that results do not depend on the number of threads.
         with one_thread():
-            self._boost(X, on, weights)
+            self._boost(X, on, np.ones(len(on)) if weights is None else weights)
 
-    def _boost(self, X: Features, on: np.ndarray, weights: np.ndarray | None = None) -> None:
+    def _boost(self, X: Features, on: np.ndarray, weights: np.ndarray) -> None:
         n_samples, q = on.shape
         signs = np.where(on, 1.0, -1.0)
         constant = np.array([is_constant(labels) for labels in on.T])
         # Normalised to mean 1, so that the mean of the weighted exponentials is the loss.
-        shares = None if weights is None else weights[:, None] * (n_samples / weights.sum())
+        shares = weights[:, None] * (n_samples / weights.sum())
         enough = self.min_loss
         if enough is None:
-            enough = 1 / n_samples
-            if weights is not None:
-                enough = min(1.0, weights.min()) / weights.sum()
+            enough = min(1.0, weights.min()) / weights.sum()
         binned = BinnedRows(X, self.max_bins, weights)
         combined, total = np.zeros(on.shape), np.zeros(q)
         relationship = np.zeros((q, q))
         rounds: list[Round] = []
         losses = [np.ones(q)]
         learning = np.flatnonzero(~constant)
-        signs_of, exponentials = signs[:, learning], np.ones((n_samples, len(learning)))
-        if shares is not None:
-            exponentials *= shares
+        signs_of, exponentials = signs[:, learning], np.tile(shares, len(learning))
         for _ in range(2 * X.shape[1] if self.n_rounds is None else self.n_rounds):
             still = losses[-1][learning] >= enough
             if not still.all():
@@ -278,24 +272,18 @@ class MAHR(BaselineClassifier):
         return scores + self._constant_scores
 
 
-def _exponentials(
-    exponents: np.ndarray, shares: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray]:
+def _exponentials(exponents: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return ``shares * exp(exponents)``, divided by a factor per label, and these factors.
 
     The factor is 1 unless all exponentials of a label are tiny.  It is then the largest one, so
     that the row weights, which do not depend on it, can be computed; the factor itself may be
     rounded to 0.
     """
-    exponentials = np.exp(exponents)
-    if shares is not None:
-        exponentials *= shares
+    exponentials = shares * np.exp(exponents)
     factors = np.ones(exponents.shape[1])
     tiny = np.flatnonzero(exponentials.max(axis=0) < _SMALLEST)
     if tiny.size:
-        logarithms = exponents[:, tiny]
-        if shares is not None:
-            logarithms = logarithms + np.log(shares)
+        logarithms = exponents[:, tiny] + np.log(shares)
         largest = logarithms.max(axis=0)
         exponentials[:, tiny] = np.exp(logarithms - largest)
         factors[tiny] = np.exp(largest)

@@ -18,7 +18,7 @@ from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import ParameterGrid
 
-from imcc._array.threads import limited_threads
+from imcc._array.device import limited_threads
 from imcc._math.search.folds import (
     Fold,
     check_defined,
@@ -29,7 +29,6 @@ from imcc._math.search.folds import (
 )
 from imcc._math.search.grid import check_axis
 from imcc._math.search.results import (
-    Best,
     by_rank,
     check_all_finite,
     lay_out,
@@ -39,9 +38,10 @@ from imcc._math.search.results import (
 from imcc._math.search.scorers import Scoring, check_scoring
 from imcc._utils.validation import (
     Features,
+    Target,
+    check_choice,
     check_count,
     check_features,
-    check_number,
     check_switch,
     check_weighted,
     draw_seed,
@@ -100,10 +100,14 @@ class SparseLinearCV(SearchClassifier):
         self : object
             The fitted search.
         """
-        settings = list(ParameterGrid({k: v.tolist() for k, v in self._axes().items()}))
+        axes = {
+            name: check_axis(f"{name}s", getattr(self, f"{name}s"), **bound).tolist()
+            for name, bound in self._model._bounds.items()
+        }
+        settings = list(ParameterGrid(axes))
+        n_in_grid = len(settings)
         scoring = check_scoring(self.scoring, self.refit)
-        metrics, decides = scoring.names, scoring.decides
-        self._check_parameters(decides)
+        self._check_parameters(scoring)
         calibrate = self._check_calibrate()
         given = X
         X = check_features(self, X, reset=True)
@@ -112,47 +116,43 @@ class SparseLinearCV(SearchClassifier):
         X, target, weights = weighted.X, weighted.target, weighted.weights
         cv = renumbered(self.cv, weighted.kept, n_rows)
         folds = make_folds(cv, X, target, weighted.part(groups))
-        judged = evaluated_labels(target.signs, target.kind)
-        check_defined(metrics, judged, folds)
+        check_defined(scoring.names, target, folds)
         if calibrate:
             check_each_once(folds, X.shape[0])
-        n_in_grid = len(settings)
-        settings = self._drawn(settings)
+        if self.budget is not None and self.budget < n_in_grid:
+            rng = np.random.default_rng(draw_seed(self.random_state))
+            drawn = rng.choice(n_in_grid, self.budget, replace=False)
+            settings = [settings[i] for i in np.sort(drawn)]
+        evaluation = _Evaluation(scoring, [self.estimator_for(s) for s in settings], len(folds))
         with limited_threads(max(X.shape)):
-            outcome = self._evaluate(
-                scaled(X, self.unit_rows),
-                target.signs > 0,
-                judged,
-                folds,
-                settings,
-                scoring,
-                weights,
+            evaluation.run(
+                scaled(X, self.unit_rows), target, folds, weights, self.halving, self.n_jobs
             )
-        check_all_finite(settings, outcome.finite)
-        if not outcome.bounded.all(axis=0).any():
+        check_all_finite(settings, evaluation.finite)
+        bounded = evaluation.bounded.all(axis=0)
+        if not bounded.any():
             fisher = ", smaller gammas" if self._model is JFSC else ""
             raise UnboundedError(
                 "every setting of the grid is unbounded below on some fold: use smaller alphas"
                 f"{fisher} or larger betas"
             )
-        keys = score_keys(metrics, self.scoring)
-        results = lay_out(
-            settings, keys, outcome.fit_seconds, outcome.score_seconds, list(outcome.values)
-        )
-        results["bounded"] = outcome.bounded.all(axis=0)
-        results["n_folds_tried"] = outcome.tried.sum(axis=0)
+        keys = score_keys(scoring.names, self.scoring)
+        times = evaluation.fit_seconds, evaluation.score_seconds
+        results = lay_out(settings, keys, *times, list(evaluation.values))
+        results["bounded"] = bounded
+        results["n_folds_tried"] = evaluation.tried.sum(axis=0)
         self._store_results(target, results, len(folds))
         self.budget_ = {
             "settings_in_grid": n_in_grid,
             "settings_tried": len(settings),
             "halving": bool(self.halving),
-            "fits": int(outcome.tried.sum()),
+            "fits": int(evaluation.tried.sum()),
             "fits_of_full_search": n_in_grid * len(folds),
-            "fits_unbounded": int(np.count_nonzero(~outcome.bounded)),
+            "fits_unbounded": int(np.count_nonzero(~evaluation.bounded)),
         }
         self.__dict__.pop("n_iter_", None)
-        if decides is not None:
-            self._decide(keys[decides], given, y, sample_weight)
+        if scoring.decides is not None:
+            self._decide(keys[scoring.decides], given, y, sample_weight)
         if calibrate:
             scores = cross_fit_scores(
                 self.estimator_for(self.best_params_),
@@ -165,94 +165,39 @@ class SparseLinearCV(SearchClassifier):
             self._store_calibration(scores, target, weights)
         return self
 
-    def _axes(self) -> dict[str, np.ndarray]:
-        """Return the axes of the grid: for the model's parameter alpha, the values of alphas."""
-        return {
-            name: check_axis(f"{name}s", getattr(self, f"{name}s"), **bound)
-            for name, bound in self._model._bounds.items()
-        }
-
-    def _check_parameters(self, decides: str | None) -> None:
+    def _check_parameters(self, scoring: Scoring) -> None:
+        for name in scoring.scorers:
+            check_choice("scoring", name, METRICS)
         if self.budget is not None:
             check_count("budget", self.budget)
-        for name in ("halving", "unit_rows", "fit_intercept"):
-            check_switch(name, getattr(self, name))
-        if self.halving and decides is None:
+        if check_switch("halving", self.halving) and scoring.decides is None:
             raise ValueError(
                 "halving=True needs a metric to rank the settings by: name it in refit"
             )
-        check_count("max_iter", self.max_iter)
-        check_number("tol", self.tol, at_least=0)
-
-    def _drawn(self, settings: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return ``budget`` randomly drawn settings, in the order of the grid."""
-        if self.budget is None or self.budget >= len(settings):
-            return settings
-        rng = np.random.default_rng(draw_seed(self.random_state))
-        drawn = rng.choice(len(settings), self.budget, replace=False)
-        return [settings[i] for i in np.sort(drawn)]
-
-    def _evaluate(
-        self,
-        X: Features,
-        on: np.ndarray,
-        judged: np.ndarray,
-        folds: Sequence[Fold],
-        settings: Sequence[Mapping[str, Any]],
-        scoring: Scoring,
-        weights: np.ndarray | None,
-    ) -> Outcome:
-        """Evaluate settings on the folds; ``judged`` are the true labels for the metrics."""
-        models = [self.estimator_for(setting) for setting in settings]
-        outcome = Outcome(scoring.names, len(folds), models)
-        remaining = np.arange(len(models))
-        parallel = Parallel(n_jobs=self.n_jobs, prefer="threads")
-        for i, fold in enumerate(folds):
-            labels = LearnedLabels.of(on[fold.train])
-            problem, starts = None, {}
-            if labels.learned.any():
-                of_train = None if weights is None else weights[fold.train]
-                learned = on[fold.train][:, labels.learned]
-                intercept = bool(self.fit_intercept)
-                problem = self._model.problem(X[fold.train], learned, intercept, of_train)
-                ridges = {models[k]._start_ridge() for k in remaining}
-                starts = {ridge: problem.ridge(ridge) for ridge in ridges}
-            of_tests = None if weights is None else weights[fold.test]
-            computed = LabelMetrics(judged[fold.test], weights=of_tests)
-            # Each path writes its own columns.
-            parallel(
-                delayed(outcome.follow)(path, i, problem, starts, X[fold.test], labels, computed)
-                for path in paths(models, remaining)
-            )
-            if self.halving and i + 1 < len(folds):
-                remaining = outcome.better_half(remaining, scoring.decides)
-        return outcome
+        self.estimator_for({})._check_parameters()
 
     def _decide(self, key: str, X: Any, y: Any, sample_weight: Any) -> None:
         """Choose the best setting; with ``refit``, the best one that is bounded on all rows."""
-        for best in by_rank(self.cv_results_, key):
-            self._store_best(best)
-            if self.refit is False or self._refit(best, X, y, sample_weight):
+        for index in by_rank(self.cv_results_, key):
+            self._store_best(index, key)
+            if self.refit is False:
                 return
+            start = time.perf_counter()
+            try:
+                model = self.estimator_for(self.best_params_)
+                self.best_estimator_ = model.fit(X, y, sample_weight=sample_weight)
+            except UnboundedError:
+                warnings.warn(
+                    f"the objective of {self.best_params_} is bounded below on the folds but not "
+                    "on all rows; the next best setting is used instead",
+                    ConvergenceWarning,
+                    stacklevel=4,
+                )
+                continue
+            self.refit_time_ = time.perf_counter() - start
+            self.n_iter_ = self.best_estimator_.n_iter_
+            return
         raise UnboundedError("no setting that is bounded on the folds is bounded on all rows")
-
-    def _refit(self, best: Best, X: Any, y: Any, sample_weight: Any) -> bool:
-        """Fit the best setting on all rows; return whether it is bounded there."""
-        start = time.perf_counter()
-        try:
-            model = self.estimator_for(best.params)
-            self.best_estimator_ = model.fit(X, y, sample_weight=sample_weight)
-        except UnboundedError:
-            warnings.warn(
-                f"the objective of {best.params} is bounded below on the folds but not on all "
-                "rows; the next best setting is used instead",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-            return False
-        self.refit_time_ = time.perf_counter() - start
-        self.n_iter_ = self.best_estimator_.n_iter_
-        return True
 
     def estimator_for(self, params: Mapping[str, Any]) -> Any:
         """Return the unfitted model of one setting.
@@ -537,17 +482,8 @@ class JFSCCV(SparseLinearCV):
         self.random_state = random_state
 
 
-def paths(models: Sequence[Any], members: Sequence[int] | np.ndarray) -> list[list[int]]:
-    """Group settings that only differ in beta, the largest beta first."""
-    groups: dict[Any, list[int]] = defaultdict(list)
-    for k in members:
-        weights = models[k]._weights()
-        groups[models[k]._start_ridge(), weights.alpha, weights.gamma].append(int(k))
-    return [sorted(group, key=lambda k: -models[k].beta) for group in groups.values()]
-
-
-class Outcome:
-    """Results of the search; arrays of shape (n_folds, n_settings).
+class _Evaluation:
+    """The values of all settings on all folds; arrays of shape (n_folds, n_settings).
 
     Attributes
     ----------
@@ -561,15 +497,55 @@ class Outcome:
     fit_seconds, score_seconds : ndarray
     """
 
-    def __init__(self, metrics: Sequence[str], n_folds: int, models: Sequence[Any]) -> None:
+    def __init__(self, scoring: Scoring, models: Sequence[Any], n_folds: int) -> None:
         shape = (n_folds, len(models))
-        self._metrics, self._models = metrics, models
-        self.values = np.full((len(metrics), *shape), np.nan)
+        self._scoring, self._models = scoring, models
+        self.values = np.full((len(scoring.names), *shape), np.nan)
         self.bounded, self.finite = np.ones((2, *shape), dtype=bool)
         self.tried = np.zeros(shape, dtype=bool)
         self.fit_seconds, self.score_seconds = np.zeros((2, *shape))
 
-    def follow(
+    def run(
+        self,
+        X: Features,
+        target: Target,
+        folds: Sequence[Fold],
+        weights: np.ndarray | None,
+        halving: bool,
+        n_jobs: int | None,
+    ) -> None:
+        """Evaluate the settings fold by fold; with ``halving``, only the better half goes on."""
+        models, remaining = self._models, np.arange(len(self._models))
+        on, evaluated = target.signs > 0, evaluated_labels(target.signs, target.kind)
+        parallel = Parallel(n_jobs=n_jobs, prefer="threads")
+        for i, fold in enumerate(folds):
+            labels = LearnedLabels.of(on[fold.train])
+            problem, starts = None, {}
+            if labels.learned.any():
+                of_train = None if weights is None else weights[fold.train]
+                learned = on[fold.train][:, labels.learned]
+                problem = models[0]._problem(X[fold.train], learned, of_train)
+                ridges = {models[k]._start_ridge() for k in remaining.tolist()}
+                starts = {ridge: problem.ridge(ridge) for ridge in ridges}
+            of_tests = None if weights is None else weights[fold.test]
+            metrics = LabelMetrics(evaluated[fold.test], weights=of_tests)
+            # Each path writes its own columns.
+            parallel(
+                delayed(self._follow)(path, i, problem, starts, X[fold.test], labels, metrics)
+                for path in self._paths(remaining)
+            )
+            if halving and i + 1 < len(folds):
+                remaining = self._better_half(remaining)
+
+    def _paths(self, members: np.ndarray) -> list[list[int]]:
+        """Group settings that only differ in beta, the largest beta first."""
+        groups: dict[Any, list[int]] = defaultdict(list)
+        for k in members.tolist():
+            weights = self._models[k]._weights()
+            groups[self._models[k]._start_ridge(), weights.alpha, weights.gamma].append(k)
+        return [sorted(group, key=lambda k: -self._models[k].beta) for group in groups.values()]
+
+    def _follow(
         self,
         path: Sequence[int],
         fold: int,
@@ -577,11 +553,10 @@ class Outcome:
         starts: Mapping[float, np.ndarray],
         held_out: Features,
         labels: LearnedLabels,
-        computed: LabelMetrics,
+        metrics: LabelMetrics,
     ) -> None:
         """Solve and evaluate the settings of a path on a fold; without a problem, evaluate only."""
-        fresh = starts.get(self._models[path[0]]._start_ridge())
-        W = fresh
+        W = fresh = starts.get(self._models[path[0]]._start_ridge())
         for k in path:
             begin = time.perf_counter()
             model = self._models[k]
@@ -598,24 +573,25 @@ class Outcome:
                 with np.errstate(over="ignore", invalid="ignore"):
                     scores = linear_scores(held_out, labels.expand(W, held_out.shape[1])).T
                 self.finite[fold, k] = np.isfinite(scores).all()
-                if len(scores) < computed.n_labels:
+                if len(scores) < metrics.n_labels:
                     # A binary 1-D target: the ranking of its two classes.
                     scores = np.concatenate([-scores, scores])
                 if self.finite[fold, k]:
-                    means = computed.means(scores[:, np.newaxis], self._metrics)
+                    means = metrics.means(scores[:, np.newaxis], self._scoring.names)
                     self.values[:, fold, k] = means[:, 0]
             self.score_seconds[fold, k] = time.perf_counter() - solved
 
-    def better_half(self, members: np.ndarray, metric: str | None) -> np.ndarray:
+    def _better_half(self, members: np.ndarray) -> np.ndarray:
         """Return the better half of the settings by their means over the folds evaluated so far.
 
         Unbounded settings are dropped.
         """
-        assert metric is not None  # halving needs one
-        values = self.values[list(self._metrics).index(metric)][:, members]
+        decides = self._scoring.decides
+        assert decides is not None  # halving needs one
+        values = self.values[self._scoring.names.index(decides)][:, members]
         defined = ~np.isnan(values).all(axis=1)
         means = values[defined].mean(axis=0) if defined.any() else np.zeros(len(members))
-        ranks = rank_settings(means, METRICS[metric].greater_is_better)
+        ranks = rank_settings(means, METRICS[decides].greater_is_better)
         in_order = members[np.argsort(ranks, kind="stable")]  # NaN is last
         n_known = int(np.count_nonzero(~np.isnan(means)))
         return in_order[: max(min(FINALISTS, n_known), -(-n_known // 2))]

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from imcc._array.array import Array, moved_record
 from imcc._math.logistic import LogisticMaps, fit_logistic_maps
-from imcc._math.search.results import Best, results_frame
+from imcc._math.search.results import results_frame
 from imcc._utils.errors import ImccError
 from imcc._utils.validation import Target, check_choice, check_switch
 from imcc.estimators.base import LogOddsClassifierMixin
@@ -104,10 +104,11 @@ class SearchClassifier(LogOddsClassifierMixin, BaseEstimator):
         for name in ("refit_time_", "calibration_"):
             self.__dict__.pop(name, None)
 
-    def _store_best(self, best: Best) -> None:
-        self.best_index_ = best.index
-        self.best_params_ = best.params
-        self.best_score_ = best.score
+    def _store_best(self, index: int, key: str) -> None:
+        """Store the selected setting; ``key`` is the part of the columns of its metric."""
+        self.best_index_ = index
+        self.best_params_ = self.cv_results_["params"][index]
+        self.best_score_ = float(self.cv_results_[f"mean_test_{key}"][index])
 
     def _store_calibration(
         self, scores: np.ndarray, target: Target, weights: np.ndarray | None = None

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
 from imcc._array.array import Array, asarray, moved_record, namespace
 from imcc._array.device import explained_memory_errors, on_device
 from imcc._math.clustering import split_n_clusters
-from imcc._math.fitting import FitSettings, FittedModel, fit_arrays
-from imcc._math.kernels import check_kernel
-from imcc._math.maps import check_approximation
-from imcc._math.models import SOLVERS, KernelModel, Setting
+from imcc._math.fitting import FitSettings, FittedModel, check_approximation, fit_arrays
+from imcc._math.kernels import KernelModel, check_kernel
+from imcc._math.solver import SOLVERS, Setting
 from imcc._math.stream.fitting import fit_stream
 from imcc._math.stream.sources import find_source
 from imcc._utils.errors import InvalidArgumentError
@@ -247,7 +247,9 @@ default=None
         """
         self._refuse_groups(groups)
         settings = self._read_settings()
-        source = find_source(X, y, settings)
+        # A stream brings its labels along, or is a memory-mapped array.
+        is_stream = y is None or isinstance(X, np.memmap)
+        source = find_source(X, y, settings) if is_stream else None
         if source is not None:
             if sample_weight is not None:
                 raise InvalidArgumentError(

@@ -12,12 +12,10 @@ import numpy as np
 
 from imcc._array.device import explained_memory_errors, on_device
 from imcc._math.clustering import split_n_clusters
+from imcc._math.fitting import REMEDY, check_approximation
 from imcc._math.kernels import check_kernel
-from imcc._math.maps import check_approximation
-from imcc._math.models import REMEDY
 from imcc._math.search.folds import Fold, check_each_once, make_folds, renumbered
 from imcc._math.search.grid import Grid, check_axis, check_list
-from imcc._math.search.out_of_fold import out_of_fold_scores
 from imcc._math.search.results import (
     EdgeOfGridWarning,
     by_rank,
@@ -26,7 +24,7 @@ from imcc._math.search.results import (
     score_keys,
 )
 from imcc._math.search.scorers import check_scoring
-from imcc._math.search.search import search
+from imcc._math.search.search import out_of_fold_scores, search
 from imcc._math.stream.sources import refuse_stream
 from imcc._utils.errors import Message, named
 from imcc._utils.progress import part
@@ -287,7 +285,7 @@ default=None
             for kernel in check_list("kernels", self._axis("kernels"))
         ]
         width_scales = check_axis("width_scales", self._axis("width_scales"), above=0).tolist()
-        scoring = check_scoring(self.scoring, self.refit, scorers=True)
+        scoring = check_scoring(self.scoring, self.refit)
         calibrate = self._check_calibrate()
         options = (_WIDTH, self.n_components, self.landmarks)
         approximations = [
@@ -315,7 +313,7 @@ default=None
             ),
             part(0, pieces),
         ):
-            found = search(
+            outcomes, clusters = search(
                 rows,
                 target,
                 folds,
@@ -330,12 +328,12 @@ default=None
                 weights=weights,
             )
         keys = score_keys(scoring.names, self.scoring)
-        results = cv_results(grid, kernels, width_scales, keys, found.results)
+        results = cv_results(grid, kernels, width_scales, keys, outcomes)
         self._store_results(target, results, len(folds))
         if scoring.decides is not None:
-            best = next(by_rank(results, keys[scoring.decides]))
-            self._store_best(best)
-            if message := _edges(results, keys[scoring.decides], grid, width_scales, folds):
+            key = keys[scoring.decides]
+            self._store_best(by_rank(results, key)[0], key)
+            if message := _edges(results, key, grid, width_scales, folds):
                 warnings.warn(message, EdgeOfGridWarning, stacklevel=3)
         if self.refit is not False:
             start = time.perf_counter()
@@ -351,13 +349,12 @@ default=None
             chosen = self.estimator_for(self.best_params_).set_params(random_state=0)
             scores = out_of_fold_scores(
                 rows,
-                target.signs,
+                target,
                 folds,
-                [of_fold.only(entry) for of_fold in found.clusters],
+                [of_fold.only(entry) for of_fold in clusters],
                 replace(chosen._read_settings(), seed=seed),
                 self.n_jobs,
                 weights,
-                target.known,
             )
             self._store_calibration(scores, target, weights)
         return self

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from imcc._array.threads import n_cores
+from imcc._array.device import n_cores
 from imcc._utils.validation import check_count, check_number
 from imcc.experiment._claims import Claims
 from imcc.experiment._plan import Experiment, Task

@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from imcc._array.array import moved_record, to_numpy
 from imcc._math.clustering import virtual_examples
-from imcc._math.models import KernelModel
+from imcc._math.kernels import KernelModel
 from imcc._utils.errors import InvalidArgumentError, InvalidTypeError
 from imcc._utils.validation import Features, check_count, check_features, encode_target
 from imcc._utils.wrappers import innermost, transformed

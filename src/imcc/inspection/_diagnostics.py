@@ -50,7 +50,7 @@ class LabelDiagnosis(_WithIntervals):
     recall : float
         Fraction of the rows with the label for which it is predicted; NaN if there are none.
     f1 : float
-        2 TP / (support + predicted); 0 if both are 0 (see :func:`imcc.metrics.label_f1`).
+        2 TP / (support + predicted); 0 if both are 0 (as in :func:`imcc.metrics.macro_f1`).
     auc : float
         Probability that a row with the label has a higher score than a row without it; NaN if all
         rows or none have the label.

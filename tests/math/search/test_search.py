@@ -13,8 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from imcc import KERNEL_SEARCH, IMCCClassifier, IMCCClassifierCV
 from imcc._math.search.fold import _evaluate
-from imcc._math.search.grid import _pairs_by_rho
-from imcc._math.search.labels import DistinctLabels
+from imcc._math.search.grid import DistinctLabels, _pairs_by_rho
 from imcc._math.search.results import by_rank, cv_results, rank_settings
 from imcc._utils.progress import progress_reported_to
 from imcc.datasets import load_dataset, paper_splits
@@ -23,8 +22,8 @@ from tests.backends import array, host
 from tests.calls import recorded_calls
 
 AXES = {
-    "alpha": [1e-3, 1.0, 1e3],
-    "beta": [1e-3, 1e-1, 10.0],
+    "alpha": [1e-3, 1e3],
+    "beta": [1e-3, 10.0],
     "gamma": [0.0, 0.1, 10.0],
     "n_clusters": [3, 12],
 }
@@ -401,8 +400,7 @@ def test_means_that_rounding_keeps_apart_are_tied():
     np.testing.assert_array_equal(rank_settings(means, False), [1, 4, 6, 4, 3, 1])
     np.testing.assert_array_equal(rank_settings(np.zeros(3), False), [1, 1, 1])
     results = {"mean_test_score": means, "rank_test_score": rank_settings(means, True)}
-    results["params"] = [{"k": k} for k in range(6)]
-    assert [best.index for best in by_rank(results, "score")] == [1, 3, 4, 0, 5]
+    assert by_rank(results, "score") == [1, 3, 4, 0, 5]
 
 
 @pytest.mark.parametrize("scoring", ["average_precision", "hamming_loss"])

@@ -31,7 +31,7 @@ from imcc._array.array import (
     namespace,
     to_numpy,
 )
-from imcc._array.threads import limited_threads
+from imcc._array.device import limited_threads
 from imcc._math.ensemble.costs import Clock, Costs
 from imcc._math.ensemble.linear import (
     INVERSE_PENALTIES,

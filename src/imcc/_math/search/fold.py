@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from imcc._array.array import (
     Array,
     asarray,
     astype,
-    dense,
     namespace,
     scaled_rows,
     side_by_side,
@@ -23,16 +22,15 @@ from imcc._array.array import (
 )
 from imcc._array.device import block_entries, require_memory, synchronize
 from imcc._math.clustering import VirtualExamples, virtual_examples
+from imcc._math.fitting import REMEDY, is_primal
 from imcc._math.kernels import Kernel, choose_width
 from imcc._math.maps import Approximation, FeatureMap, IdentityMap, KernelMap, feature_sums
-from imcc._math.models import REMEDY
 from imcc._math.sampling import sample_weighted
-from imcc._math.search.folds import Fold
-from imcc._math.search.grid import EigenProblem, Grid, Pair, grid_scores
-from imcc._math.search.labels import DistinctLabels
-from imcc._math.search.scorers import Scorer, ScorerMetrics, Truth
-from imcc._math.solver import ClusterTerms, Rotation, kernel_problem, label_patterns
-from imcc._utils.validation import Features
+from imcc._math.search.folds import Fold, evaluated_labels
+from imcc._math.search.grid import DistinctLabels, EigenProblem, Grid, Pair, grid_scores
+from imcc._math.search.scorers import ScorerMetrics, Scoring
+from imcc._math.solver import Rotation, kernel_problem, label_patterns
+from imcc._utils.validation import Features, Target
 from imcc.metrics import LabelMetrics
 
 # Measured number of n x n matrices in memory for a fold with n training rows: the kernel matrix,
@@ -70,71 +68,61 @@ class Shared:
     Attributes
     ----------
     rows : array or CSR matrix of shape (n_samples, n_features)
-        Rows in float64, relative to the origin of the kernel.
-    signs : ndarray of shape (n_samples, q)
-        Labels as -1 and +1, on the host.
-    evaluated : ndarray of bool of shape (n_samples, q or 2)
-        Labels for the metrics, on the host.
+        For an exact kernel model in float64, relative to the origin of the kernel.
+    target : Target
+    grid : Grid
+    scoring : Scoring
     kernel : Kernel
-    base : array of shape (n_samples, n_samples), or None
-        ``kernel.base(rows)``; None for primal models.
     approximation : Approximation or None
-        Approximation of the kernel, if any; the rows are then unchanged.
+        Approximation of the kernel, if any.
+    base : array of shape (n_samples, n_samples), or None
+        ``kernel.base(rows)``, for an exact kernel model; None for models on features.
     seed : int
         Seed of the approximation.
-    scorers : dict of str to scorer
-        Metrics that are scorers.
-    truth : Truth or None
-        Labels for the scorers.
     weights : ndarray of shape (n_samples,) or None
         Row weights for the fits and the metrics, on the host.
-    known : ndarray of bool of shape (n_samples, q), or None
-        Which labels are known; None if all are.
     """
 
     rows: Features
-    signs: np.ndarray
-    evaluated: np.ndarray
+    target: Target
+    grid: Grid
+    scoring: Scoring
     kernel: Kernel
+    approximation: Approximation | None
     base: Array | None
-    approximation: Approximation | None = None
-    seed: int = 0
-    scorers: Mapping[str, Scorer] = field(default_factory=dict)
-    truth: Truth | None = None
-    weights: np.ndarray | None = None
-    known: np.ndarray | None = None
+    seed: int
+    weights: np.ndarray | None
 
     @classmethod
     def of(
         cls,
         X: Features,
-        signs: np.ndarray,
-        evaluated: np.ndarray,
+        target: Target,
+        grid: Grid,
+        scoring: Scoring,
         kernel: Kernel,
+        approximation: Approximation | None,
         folds: Sequence[Fold],
-        approximation: Approximation | None = None,
-        seed: int = 0,
+        seed: int,
+        weights: np.ndarray | None,
     ) -> Shared:
-        """Compute the base, unless the model is primal or approximate."""
-        if approximation is not None:
-            return cls(X, signs, evaluated, kernel, None, approximation, seed)
-        rows = astype(X, "float64")
-        origin = IdentityMap.fit(X).shift if kernel.is_linear else kernel.origin(X)
-        if origin is not None:
-            rows = rows - origin
-        if is_primal(X, kernel, folds):
-            return cls(rows, signs, evaluated, kernel, None)
-        return cls(rows, signs, evaluated, kernel, kernel.base(rows))
+        """Compute the base, unless the model is one on features."""
+        rows, base = X, None
+        if approximation is None and not all_primal(X, kernel, folds):
+            rows, origin = astype(X, "float64"), kernel.origin(X)
+            rows = rows if origin is None else rows - origin
+            base = kernel.base(rows)
+        return cls(rows, target, grid, scoring, kernel, approximation, base, seed, weights)
 
 
-def is_primal(X: Features, kernel: Kernel, folds: Sequence[Fold]) -> bool:
-    """Whether the kernel is linear with fewer features than rows, and is solved in the primal."""
-    return kernel.is_linear and all(X.shape[1] < len(fold.train) for fold in folds)
+def all_primal(X: Features, kernel: Kernel, folds: Sequence[Fold]) -> bool:
+    """Whether the models of all folds are linear, and solved in the primal."""
+    return all(is_primal(kernel, X.shape[1], len(fold.train)) for fold in folds)
 
 
 def require_room(X: Features, kernel: Kernel, folds: Sequence[Fold]) -> None:
     """Raise an error for an exact search that does not fit into memory, before it starts."""
-    if is_primal(X, kernel, folds):
+    if all_primal(X, kernel, folds):
         return
     n_train = max(len(fold.train) for fold in folds)
     n_bytes = 8.0 * (X.shape[0] ** 2 + FOLD_MATRICES * n_train**2)
@@ -145,10 +133,8 @@ def search_fold(
     share: Shared,
     fold: Fold,
     assignments: list[np.ndarray],
-    grid: Grid,
-    metrics: Sequence[str],
+    landmarks: Features | None,
     width_scale: float,
-    landmarks: Features | None = None,
 ) -> FoldResult:
     """Evaluate the grid on one fold, for one kernel and width.
 
@@ -162,60 +148,61 @@ def search_fold(
     fold : Fold
     assignments : list of ndarray of shape (n_train, n_clusterings)
         Clusters of the training rows, for each entry of ``grid.n_clusters``.
-    grid : Grid
-    metrics : sequence of str
-    width_scale
-        As for a single fit.
-    landmarks : array or CSR matrix, default=None
+    landmarks : array or CSR matrix, or None
         Landmarks of the fold, for a Nyström approximation.
+    width_scale : float
+        As for a single fit.
     """
     start = time.perf_counter()
     rows = take_rows(share.rows, fold.train)
     weights = None if share.weights is None else asarray(share.weights[fold.train], rows)
-    feature_map, base = None, None
-    if share.approximation is not None:
+    if share.base is None:
         feature_map = _fold_map(share, rows, weights, width_scale, landmarks)
-    elif share.base is not None:
+    else:
         base = submatrix(share.base, fold.train, fold.train)
         width = choose_width(share.kernel, base, "mean_distance", width_scale, weights)
     problems, pattern_labels = [], []
-    for kept, labels in _patterns(share, fold):
+    for kept, labels in _patterns(share.target, fold):
         part = fold if kept is None else Fold(fold.train[kept], fold.test)
         own = rows if kept is None else take_rows(rows, kept)
         of_own = weights if kept is None or weights is None else take_rows(weights, kept)
-        distinct = DistinctLabels.of(share.signs[part.train][:, labels])
+        distinct = DistinctLabels.of(share.target.signs[part.train][:, labels])
         signs = asarray(distinct.signs, own)
         virtuals = [
             virtual_examples(own, signs, _clusters_of(assignment, kept), of_own)
             for assignment in assignments
         ]
-        if feature_map is not None:
-            problem = _approximate_problem(share, part, own, signs, virtuals, feature_map)
-        elif base is None:
-            problem = _feature_problem(own, take_rows(share.rows, fold.test), signs, virtuals)
+        if share.base is None:
+            tests = take_rows(share.rows, fold.test)
+            problem = _feature_problem(feature_map, own, tests, signs, virtuals)
         else:
             inner = base if kept is None else submatrix(base, kept, kept)
             problem = _kernel_problem(share, part, own, signs, virtuals, inner, width)
         problems.append((problem, distinct))
         pattern_labels.append(labels)
-    like = problems[0][0].held_out
-    of_tests = None if share.weights is None else share.weights[fold.test]
-    known = None if share.known is None else share.known[fold.test]
-    computed: LabelMetrics | ScorerMetrics
-    computed = LabelMetrics(share.evaluated[fold.test], known, of_tests, like)
-    if share.truth is not None:
-        computed = ScorerMetrics(computed, share.scorers, share.truth.rows(fold.test), of_tests)
-    values, finite, score_seconds = _evaluate(problems, pattern_labels, grid, metrics, computed)
+    computed = _metrics(share, fold, problems[0][0].held_out)
+    values, finite, score_seconds = _evaluate(share, problems, pattern_labels, computed)
     fit_seconds = time.perf_counter() - start - score_seconds
     negative = max(problem.negative for problem, _ in problems)
     return FoldResult(values, finite, fit_seconds, score_seconds, negative)
 
 
-def _patterns(share: Shared, fold: Fold) -> list[tuple[np.ndarray | None, np.ndarray]]:
+def _metrics(share: Shared, fold: Fold, like: Array) -> LabelMetrics | ScorerMetrics:
+    """Return what computes the metrics of the held-out rows."""
+    target, test = share.target, fold.test
+    weights = None if share.weights is None else share.weights[test]
+    known = None if target.known is None else target.known[test]
+    evaluated = evaluated_labels(target.signs[test], target.kind)
+    metrics = LabelMetrics(evaluated, known, weights, like)
+    scorers = share.scoring.scorers
+    return ScorerMetrics(metrics, scorers, target, test, weights) if scorers else metrics
+
+
+def _patterns(target: Target, fold: Fold) -> list[tuple[np.ndarray | None, np.ndarray]]:
     """Return the training rows (None: all) and the labels of each pattern of known labels."""
-    if share.known is None:
-        return [(None, np.arange(share.signs.shape[1]))]
-    known = share.known[fold.train]
+    if target.known is None:
+        return [(None, np.arange(target.signs.shape[1]))]
+    known = target.known[fold.train]
     if not known.any(axis=0).all():
         label = int(np.flatnonzero(~known.any(axis=0))[0])
         raise ValueError(
@@ -233,22 +220,20 @@ def _clusters_of(assignment: np.ndarray, kept: np.ndarray | None) -> np.ndarray:
 
 
 def _evaluate(
+    share: Shared,
     problems: Sequence[tuple[EigenProblem, DistinctLabels]],
     pattern_labels: Sequence[np.ndarray],
-    grid: Grid,
-    metrics: Sequence[str],
     computed: LabelMetrics | ScorerMetrics,
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Compute the metrics of all settings.
 
     Parameters
     ----------
+    share : Shared
     problems : sequence of (EigenProblem, DistinctLabels)
         One per pattern of known labels.
     pattern_labels : sequence of ndarray of int
         The labels of each pattern.
-    grid : Grid
-    metrics : sequence of str
     computed : LabelMetrics or ScorerMetrics
         Computes the metrics of all labels.
 
@@ -260,7 +245,7 @@ def _evaluate(
     seconds : float
         Time spent on the metrics.
     """
-    like = problems[0][0].held_out
+    like, grid = problems[0][0].held_out, share.grid
     xp, seconds = namespace(like), 0.0
     # A device computes as many settings at once as its memory allows, a CPU only one pair (beta,
     # gamma), so that the data stay in its cache; so do the patterns, which then keep in step.
@@ -285,7 +270,7 @@ def _evaluate(
             if scores.shape[0] < computed.n_labels:
                 # A binary 1-D target: the ranking of its two classes.
                 scores = xp.concat([-scores, scores], axis=0)
-            means = computed.means(scores, metrics)
+            means = computed.means(scores, share.scoring.names)
         parts.append(xp.concat([means, sums[None, :]], axis=0))
         places.append((clustering, pairs))
         synchronize(like)
@@ -314,9 +299,10 @@ def _fold_map(
     width_scale: float,
     landmarks: Features | None,
 ) -> FeatureMap:
-    """Return the feature map of an approximation, fitted on the training rows."""
+    """Return the feature map fitted on the training rows."""
     approximation, seed = share.approximation, share.seed
-    assert approximation is not None
+    if approximation is None:
+        return IdentityMap.fit(rows)
     sample, of_sample = sample_weighted(rows, weights, approximation.sample_size, seed)
     return approximation.fit(sample, width_scale, seed, landmarks, of_sample)
 
@@ -353,46 +339,21 @@ def _kernel_problem(
 
 
 def _feature_problem(
-    rows: Features, tests: Features, signs: Array, virtuals: list[VirtualExamples]
-) -> EigenProblem:
-    """Set up the linear model in the primal."""
-    roots = virtuals[0].roots
-    if roots is not None:
-        rows, signs = scaled_rows(rows, roots), scaled_rows(signs, roots)
-    gram = rows.T @ rows
-    rotation = Rotation.of_gram(dense(gram))
-    cross = rows.T @ signs
-    problems = [
-        # The centres are the means of their members, so the sums over members are sizes * centres.
-        rotation.problem(cross, v.centers, v.centers * v.sizes[:, None], ClusterTerms.of(v))
-        for v in virtuals
-    ]
-    return EigenProblem(problems, tests @ rotation.vectors)
-
-
-def _approximate_problem(
-    share: Shared,
-    fold: Fold,
+    feature_map: FeatureMap,
     rows: Features,
+    tests: Features,
     signs: Array,
     virtuals: list[VirtualExamples],
-    feature_map: FeatureMap,
 ) -> EigenProblem:
-    """Set up the model on the features of an approximate kernel."""
-    weights = virtuals[0].weights
+    """Set up the model on features."""
     # One pass over the rows for all clusterings.
     P = side_by_side([virtual.membership for virtual in virtuals])
-    sums = feature_map.of_sums(feature_sums(feature_map, rows, signs, P, weights))
+    sums = feature_map.of_sums(feature_sums(feature_map, rows, signs, P, virtuals[0].weights))
     rotation = Rotation.of_gram(sums.gram)
-    ends = np.cumsum([virtual.sizes.shape[0] for virtual in virtuals]).tolist()
-    problems = [
-        rotation.problem(
-            sums.cross,
-            feature_map.transform(virtual.centers),
-            sums.cluster_sums[end - virtual.sizes.shape[0] : end, :],
-            ClusterTerms.of(virtual),
-        )
-        for virtual, end in zip(virtuals, ends, strict=True)
-    ]
-    tests = feature_map.transform(take_rows(share.rows, fold.test))
-    return EigenProblem(problems, tests @ rotation.vectors)
+    problems, start = [], 0
+    for virtual in virtuals:
+        end = start + virtual.sizes.shape[0]
+        own = replace(sums, cluster_sums=sums.cluster_sums[start:end, :])
+        problems.append(rotation.problem(own, feature_map.transform(virtual.centers), virtual))
+        start = end
+    return EigenProblem(problems, feature_map.transform(tests) @ rotation.vectors)

@@ -14,7 +14,7 @@ from sklearn.model_selection import GroupKFold, check_cv
 from imcc._array.array import is_numpy
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.validation import Features, Target
-from imcc.metrics import METRICS, LabelMetrics
+from imcc.metrics import METRICS
 
 _IGNORED = "The groups parameter is ignored"
 
@@ -113,19 +113,14 @@ def evaluated_labels(signs: np.ndarray, kind: str) -> np.ndarray:
     return np.hstack([~on, on]) if kind == "binary" else on
 
 
-def check_defined(
-    metrics: Sequence[str],
-    evaluated: np.ndarray,
-    folds: Sequence[Fold],
-    known: np.ndarray | None = None,
-) -> None:
+def check_defined(metrics: Sequence[str], target: Target, folds: Sequence[Fold]) -> None:
     """Raise an error if a metric is undefined on all folds, before the search starts."""
     ranking = [name for name in metrics if name in METRICS and METRICS[name].ranked_rows_only]
-    parts = (
-        LabelMetrics(evaluated[fold.test], None if known is None else known[fold.test])
-        for fold in folds
-    )
-    if ranking and not any(part.ranked.any() for part in parts):
+    on = evaluated_labels(target.signs, target.kind)
+    n_on = on.sum(axis=1)
+    n_known = on.shape[1] if target.known is None else target.known.sum(axis=1)
+    ranked = (n_on > 0) & (n_on < n_known)
+    if ranking and not any(ranked[fold.test].any() for fold in folds):
         raise ValueError(
             f"scoring={ranking[0]!r} is undefined on every fold, because each row has either no "
             "label or all labels; use scoring='hamming_loss'"

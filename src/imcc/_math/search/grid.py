@@ -13,6 +13,13 @@ In the grid of the paper, 49 pairs (beta, gamma) have 34 different rho, because
 
 The CPU processes one rho and one pair (beta, gamma) at a time, so that the data stay in the cache.
 A device processes as many at a time as its memory allows.
+
+Labels that are equal, opposite or constant in the training rows are solved for once.  The closed
+form is linear in the labels and centred: for columns y with entries -1 and +1, the scores of -y are
+minus those of y, the scores of equal columns are equal, and those of a constant column are that
+constant (W = 0 with b = +1 or -1 is optimal for every term of the objective).  Computed separately,
+such scores differ by rounding errors of about 1e-15, which depend on the number of threads, and
+ranking metrics would not see the ties.
 """
 
 from __future__ import annotations
@@ -24,8 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from imcc._array.array import Array, asarray, is_numpy, multiplied, namespace, take_rows
-from imcc._math.search.labels import DistinctLabels
+from imcc._array.array import Array, asarray, is_numpy, multiplied, namespace, take, take_rows
 from imcc._math.solver import SpectralProblem, eliminate
 from imcc._utils.validation import check_number
 
@@ -46,6 +52,59 @@ class Grid:
     def shape(self) -> tuple[int, int, int, int]:
         """Number of values of each axis."""
         return len(self.alphas), len(self.betas), len(self.gammas), len(self.n_clusters)
+
+
+@dataclass(frozen=True)
+class DistinctLabels:
+    """The columns to solve for, and how the scores of all labels are derived from them.
+
+    Attributes
+    ----------
+    signs : ndarray of shape (n_samples, n_distinct)
+        Columns that are not constant, equal or opposite to each other; a single constant column if
+        there are no others.
+    index : ndarray of int of shape (q,)
+        Column of ``signs`` for each label.
+    factor : ndarray of shape (q,)
+        +1, -1 for the opposite of the column, or 0 for a constant label.
+    constant : ndarray of shape (q,)
+        Score of a constant label, -1 or +1; 0 for others.
+    """
+
+    signs: np.ndarray
+    index: np.ndarray
+    factor: np.ndarray
+    constant: np.ndarray
+
+    @classmethod
+    def of(cls, signs: np.ndarray) -> DistinctLabels:
+        """Compare the columns of a label matrix with entries -1 and +1."""
+        n_labels = signs.shape[1]
+        index, factor = np.zeros(n_labels, dtype=np.intp), np.zeros(n_labels)
+        constant = np.where((signs == signs[:1]).all(axis=0), signs[0], 0.0)
+        # The key, which rows differ from the first one, is the same for opposite columns.
+        keys = np.packbits(signs != signs[:1], axis=0).T
+        seen: dict[bytes, int] = {}
+        columns: list[int] = []
+        for label in np.flatnonzero(constant == 0):
+            index[label] = at = seen.setdefault(keys[label].tobytes(), len(columns))
+            if at == len(columns):
+                columns.append(int(label))
+            factor[label] = signs[0, label] * signs[0, columns[at]]
+        return cls(signs[:, columns or [0]], index, factor, constant)
+
+    def expand(self, scores: Array) -> Array:
+        """Return the scores of all labels from those of the distinct ones (labels first)."""
+        if self.signs.shape[1] == len(self.index) and self.factor.all():
+            return scores
+        shape = (-1,) + (1,) * (scores.ndim - 1)
+        factor, constant = (
+            asarray(part.reshape(shape), scores) for part in (self.factor, self.constant)
+        )
+        found = take(scores, asarray(self.index, scores), 0)
+        found *= factor
+        found += constant
+        return found
 
 
 @dataclass(frozen=True)
@@ -110,11 +169,11 @@ def grid_scores(
         factors = multiplied(stacked, scale, buffers[0])
         held_out = multiplied(like, scale, buffers[1])
         labels = cross * scale
-        products = _Products(
-            plain=labels @ xp.matrix_transpose(held_out),
-            cross=factors @ xp.matrix_transpose(labels),
-            reach=factors @ xp.matrix_transpose(held_out),
-        )
+        # Products that the settings with the same rho share, all times 1 + gamma: the scores
+        # without virtual examples, V^T B^-1 Psi^T Y, and V^T B^-1 of the held-out rows.
+        plain = labels @ xp.matrix_transpose(held_out)
+        of_labels = factors @ xp.matrix_transpose(labels)
+        of_held_out = factors @ xp.matrix_transpose(held_out)
         for k, (problem, end) in enumerate(zip(fold.problems, ends, strict=True)):
             block = slice(int(end) - problem.factors.shape[0], int(end))
             own = factors[:, block, :]
@@ -124,31 +183,13 @@ def grid_scores(
             for some in [pairs[i : i + step] for i in range(0, len(pairs), step)]:
                 # Scores that overflow are an error with the setting's name, not a warning.
                 with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                    scores = _scores(problem, grid, some, gram, products.of(block))
+                    scores = _scores(
+                        problem,
+                        grid,
+                        some,
+                        (gram, plain, of_labels[:, block, :], of_held_out[:, block, :]),
+                    )
                 yield k, some, distinct.expand(scores)
-
-
-@dataclass(frozen=True)
-class _Products:
-    """Products shared by the settings with the same rho, stacked over several rho (first axis).
-
-    Attributes
-    ----------
-    plain : array of shape (n_rho, q, n_test)
-        Scores without virtual examples, times 1 + gamma.
-    cross : array of shape (n_rho, 2c, q)
-        V^T B^-1 Psi^T Y, times 1 + gamma.
-    reach : array of shape (n_rho, 2c, n_test)
-        V^T B^-1 of the held-out rows, times 1 + gamma.
-    """
-
-    plain: Array
-    cross: Array
-    reach: Array
-
-    def of(self, block: slice) -> _Products:
-        """Return the products of one clustering, whose factors are a block."""
-        return _Products(self.plain, self.cross[:, block, :], self.reach[:, block, :])
 
 
 def _batches(grid: Grid, n_rho: int) -> Iterator[tuple[list[float], list[Pair]]]:
@@ -172,30 +213,30 @@ def _scores(
     problem: SpectralProblem,
     grid: Grid,
     pairs: list[Pair],
-    gram: Array,
-    products: _Products,
+    products: tuple[Array, Array, Array, Array],
 ) -> Array:
-    """Return the scores of all alphas with some pairs: (q, n_pairs * n_alphas, n_test)."""
-    xp = namespace(gram)
+    """Return the scores of all alphas with some pairs: (q, n_pairs * n_alphas, n_test).
+
+    ``products`` are those of :func:`grid_scores`, the first with the factors themselves.
+    """
+    xp = namespace(products[0])
     numbers, _, of_gamma = (np.array(part) for part in zip(*pairs, strict=True))
     gammas = grid.gammas[of_gamma]
-    by_gamma = asarray(1 + gammas, gram)[:, None, None]
-
-    def of_pairs(x: Array) -> Array:
-        # A single rho is broadcast to all pairs.
-        return x if x.shape[0] == 1 else take_rows(x, numbers)
-
-    gram = of_pairs(gram) / by_gamma
+    by_gamma = asarray(1 + gammas, products[0])[:, None, None]
+    # A single rho is broadcast to all pairs.
+    gram, plain, of_labels, of_held_out = (
+        x if x.shape[0] == 1 else take_rows(x, numbers) for x in products
+    )
     corrections, intercepts = eliminate(
-        problem.terms, gram, of_pairs(products.cross) / by_gamma, grid.alphas, gammas
+        problem.virtual, gram / by_gamma, of_labels / by_gamma, grid.alphas, gammas
     )
     # C^T for each pair, labels first, then alphas.
     n_pairs, n_alphas, n_factors, q = corrections.shape
     weights = xp.permute_dims(corrections, (0, 3, 1, 2))
     weights = xp.reshape(weights, (n_pairs, q * n_alphas, n_factors))
-    scores = (weights / by_gamma) @ of_pairs(products.reach)
+    scores = (weights / by_gamma) @ of_held_out
     scores = xp.reshape(scores, (n_pairs, q, n_alphas, -1))
-    scores += (of_pairs(products.plain) / by_gamma)[:, :, None, :]
+    scores += (plain / by_gamma)[:, :, None, :]
     scores += xp.permute_dims(intercepts, (0, 2, 1))[..., None]
     return xp.reshape(xp.permute_dims(scores, (1, 0, 2, 3)), (q, n_pairs * n_alphas, -1))
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -167,9 +166,8 @@ def check_all_finite(
 
 
 def _parameter_columns(params: list[dict[str, Any]]) -> dict[str, np.ma.MaskedArray]:
-    names = sorted({name for setting in params for name in setting})
     columns = {}
-    for name in names:
+    for name in sorted({name for setting in params for name in setting}):
         column = np.ma.MaskedArray(np.empty(len(params), dtype=object), mask=True)
         for i, setting in enumerate(params):
             if name in setting:
@@ -299,17 +297,8 @@ def results_frame(results: Mapping[str, Any], key: str) -> Any:
     return frame[[*params, *shown, *others]].sort_values(shown[0], kind="stable")
 
 
-@dataclass(frozen=True)
-class Best:
-    """A setting of a search: its position in the results, parameters and mean score."""
-
-    index: int
-    params: dict[str, Any]
-    score: float
-
-
-def by_rank(results: Mapping[str, Any], key: str) -> Iterator[Best]:
-    """Yield the settings whose mean is not NaN, best first; ties in the order of the grid.
+def by_rank(results: Mapping[str, Any], key: str) -> list[int]:
+    """Return the settings whose mean is not NaN, best first; ties in the order of the grid.
 
     Parameters
     ----------
@@ -318,7 +307,5 @@ def by_rank(results: Mapping[str, Any], key: str) -> Iterator[Best]:
     key : str
         Part of the column names for the selecting metric.
     """
-    means = results[f"mean_test_{key}"]
-    for index in np.argsort(results[f"rank_test_{key}"], kind="stable"):
-        if not np.isnan(means[index]):
-            yield Best(int(index), results["params"][index], float(means[index]))
+    order = np.argsort(results[f"rank_test_{key}"], kind="stable")
+    return order[~np.isnan(results[f"mean_test_{key}"][order])].tolist()

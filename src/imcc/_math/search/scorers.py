@@ -68,25 +68,23 @@ def greater_is_better(name: str) -> bool:
     return name not in METRICS or METRICS[name].greater_is_better
 
 
-def check_scoring(scoring: Any, refit: Any, *, scorers: bool = False) -> Scoring:
+def check_scoring(scoring: Any, refit: Any) -> Scoring:
     """Check the parameters ``scoring`` and ``refit`` and return the metrics.
 
     Parameters
     ----------
     scoring : str, callable, sequence of str, or mapping of str to str or callable
     refit : bool or str
-    scorers : bool, default=False
-        Whether scorers of scikit-learn are allowed.
     """
-    if isinstance(scoring, str) or (scorers and callable(scoring)):
+    if isinstance(scoring, str) or callable(scoring):
         name = scoring if isinstance(scoring, str) else "score"
         if not isinstance(refit, bool) and refit != name:
             raise ValueError(f"refit must be True or False with one metric, got {refit!r}")
-        return Scoring([name], name, _resolve({name: scoring}, scorers))
+        return Scoring([name], name, _resolve({name: scoring}))
     named = dict(scoring) if isinstance(scoring, Mapping) else {name: name for name in scoring}
     if not named or (not isinstance(scoring, Mapping) and len(named) < len(list(scoring))):
         raise ValueError(f"scoring must contain at least one metric, each once; got {scoring!r}")
-    found = _resolve(named, scorers)
+    found = _resolve(named)
     names = list(named)
     if refit is not False and refit not in names:
         raise ValueError(
@@ -96,11 +94,11 @@ def check_scoring(scoring: Any, refit: Any, *, scorers: bool = False) -> Scoring
     return Scoring(names, refit or None, found)
 
 
-def _resolve(named: Mapping[str, Any], scorers: bool) -> dict[str, Scorer]:
+def _resolve(named: Mapping[str, Any]) -> dict[str, Scorer]:
     """Return the scorers among the metrics; names of METRICS take precedence."""
     found: dict[str, Scorer] = {}
     for name, given in named.items():
-        if callable(given) and scorers:
+        if callable(given):
             if name in METRICS:
                 raise ValueError(
                     f"scoring: {name!r} is the name of a metric of imcc; use another name"
@@ -109,42 +107,11 @@ def _resolve(named: Mapping[str, Any], scorers: bool) -> dict[str, Scorer]:
         elif given in METRICS and given == name:
             continue
         else:
-            check_choice("scoring", given, [*METRICS, *(get_scorer_names() if scorers else [])])
+            check_choice("scoring", given, [*METRICS, *get_scorer_names()])
             if given in METRICS:
                 raise ValueError(f"scoring: {given!r} must keep its name, got {name!r}")
             found[name] = get_scorer(given)
     return found
-
-
-@dataclass(frozen=True)
-class Truth:
-    """The true labels in the form that scorers expect.
-
-    Attributes
-    ----------
-    y : ndarray of shape (n_samples, n_labels) or (n_samples,)
-        Indicator matrix of {0, 1}, or the classes of a 1-D target.
-    classes : ndarray
-    kind : {"multilabel", "binary", "multiclass"}
-    known : ndarray of bool of shape (n_samples, n_labels), or None
-        Which labels are known; None if all are.
-    """
-
-    y: np.ndarray
-    classes: np.ndarray
-    kind: str
-    known: np.ndarray | None = None
-
-    def rows(self, indices: np.ndarray) -> Truth:
-        """Return the labels of some rows."""
-        known = None if self.known is None else self.known[indices]
-        return Truth(self.y[indices], self.classes, self.kind, known)
-
-    @classmethod
-    def of(cls, target: Target) -> Truth:
-        """Convert an encoded target."""
-        y = _decided(target.signs, target.classes, target.kind)
-        return cls(y, target.classes, target.kind, target.known)
 
 
 def _decided(scores: np.ndarray, classes: np.ndarray, kind: str) -> np.ndarray:
@@ -185,8 +152,9 @@ class ScorerMetrics:
     metrics : LabelMetrics
         Computes the metrics of ``METRICS``.
     scorers : mapping of str to scorer
-    truth : Truth
-        Labels of the held-out rows.
+    target : Target
+    rows : ndarray of int
+        The held-out rows of the target.
     weights : ndarray of shape (n_samples,), default=None
         Weights of the held-out rows, for scorers that accept ``sample_weight``.
     """
@@ -195,14 +163,18 @@ class ScorerMetrics:
         self,
         metrics: LabelMetrics,
         scorers: Mapping[str, Scorer],
-        truth: Truth,
+        target: Target,
+        rows: np.ndarray,
         weights: np.ndarray | None = None,
     ) -> None:
-        self._metrics = metrics
-        self._weights = weights
         self.n_labels = metrics.n_labels
+        self._metrics = metrics
         self._scorers = scorers
-        self._truth = truth
+        self._weights = weights
+        self._kind, self._classes = target.kind, target.classes
+        # The true labels in the form that scorers expect.
+        self._y = _decided(target.signs[rows], target.classes, target.kind)
+        self._known = None if target.known is None else target.known[rows]
 
     def entries(self) -> int:
         """Return the approximate number of entries needed for one setting."""
@@ -222,7 +194,7 @@ class ScorerMetrics:
         known = {} if of_ours is None else {name: of_ours[i, :] for i, name in enumerate(ours)}
         on_host = to_numpy(scores)
         # A binary 1-D target has two labels here, of which the second has its score.
-        on_host = on_host[-1:] if self._truth.kind == "binary" else on_host
+        on_host = on_host[-1:] if self._kind == "binary" else on_host
         rows = []
         for name in names:
             if name in known:
@@ -235,14 +207,14 @@ class ScorerMetrics:
     def _score(self, name: str, scores: np.ndarray) -> float:
         if not np.isfinite(scores).all():
             return np.nan  # raises an error later, with the setting
-        truth, scorer = self._truth, self._scorers[name]
+        scorer = self._scorers[name]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UndefinedMetricWarning)  # one per setting
             try:
-                if truth.known is not None:
-                    return self._mean_over_labels(scorer, scores, truth.known)
-                estimator = GivenScores(np.ascontiguousarray(scores), truth.classes, truth.kind)
-                return _call(scorer, estimator, truth.y, self._weights)
+                if self._known is not None:
+                    return self._mean_over_labels(scorer, scores, self._known)
+                estimator = GivenScores(np.ascontiguousarray(scores), self._classes, self._kind)
+                return _call(scorer, estimator, self._y, self._weights)
             except (AttributeError, ValueError) as error:
                 raise ValueError(
                     f"scoring={name!r} cannot be computed from labels, scores and predictions: "
@@ -262,7 +234,7 @@ class ScorerMetrics:
             twice = np.ix_(rows, [j, j])
             estimator = GivenScores(scores[twice], np.arange(2), "multilabel")
             weights = None if self._weights is None else self._weights[rows]
-            found.append(_call(scorer, estimator, self._truth.y[twice], weights))
+            found.append(_call(scorer, estimator, self._y[twice], weights))
         return float(np.mean(found)) if found else np.nan
 
 
@@ -292,16 +264,16 @@ def takes_weights(scorer: Any) -> bool:
     return "sample_weight" in inspect.signature(function).parameters
 
 
-def check_scorers(scorers: Mapping[str, Scorer], truth: Truth, n_outputs: int) -> None:
+def check_scorers(scorers: Mapping[str, Scorer], target: Target) -> None:
     """Raise an error for scorers that do not support the labels, before the search starts."""
     for name, scorer in scorers.items():
-        if truth.known is not None and not is_mean_over_labels(scorer):
+        if target.known is not None and not is_mean_over_labels(scorer):
             raise ValueError(
                 f"scoring={name!r} is not supported with unknown labels (NaN in y), because it is "
                 "not a mean over labels; use 'f1_macro', 'roc_auc' or one of "
                 f"{', '.join(METRICS)}"
             )
-    computed = ScorerMetrics(LabelMetrics(np.zeros((1, 1), dtype=bool)), scorers, truth)
-    scores = np.zeros((len(truth.y), n_outputs))
+    no_metrics = LabelMetrics(np.zeros((1, 1), dtype=bool))
+    computed = ScorerMetrics(no_metrics, scorers, target, np.arange(len(target.signs)))
     for name in scorers:
-        computed._score(name, scores)
+        computed._score(name, np.zeros(target.signs.shape))

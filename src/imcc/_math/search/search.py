@@ -1,30 +1,35 @@
-"""The exact grid search over folds, kernels and widths, in parallel."""
+"""The exact grid search over folds, kernels and widths, in parallel.
+
+The search only stores metrics, since the scores of all settings would need too much memory.  Scores
+of held-out rows for the selected setting come from one Cholesky fit per fold, with the clusters and
+landmarks of the search, which takes a small part of the time of the search.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 
-from imcc._array.array import is_numpy, take_rows
-from imcc._array.threads import limited_threads
+from imcc._array.array import asarray, is_numpy, take_rows, to_numpy
+from imcc._array.device import limited_threads
 from imcc._math.clustering import assign_rows
-from imcc._math.fitting import warn_of_patterns
+from imcc._math.fitting import FitSettings, check_model, fit_assigned, warn_of_patterns
 from imcc._math.kernels import Kernel
 from imcc._math.maps import Approximation, warn_if_indefinite
 from imcc._math.sampling import sample_rows
 from imcc._math.search.fold import FoldResult, Shared, require_room, search_fold
-from imcc._math.search.folds import Fold, check_defined, evaluated_labels
+from imcc._math.search.folds import Fold, check_defined
 from imcc._math.search.grid import Grid
-from imcc._math.search.scorers import Scoring, Truth, check_scorers
+from imcc._math.search.scorers import Scoring, check_scorers
 from imcc._math.solver import label_patterns
-from imcc._utils.progress import is_watched, report_progress
-from imcc._utils.validation import Features, Target
+from imcc._utils.progress import report_progress
+from imcc._utils.validation import Features, Target, explained_singularity
 
 
 @dataclass(frozen=True)
@@ -47,22 +52,6 @@ class FoldClusters:
         return FoldClusters([self.assignments[entry]], self.landmarks)
 
 
-@dataclass(frozen=True)
-class SearchOutcome:
-    """Result of a search.
-
-    Attributes
-    ----------
-    results : dict of (kernel index, width scale index) to list of FoldResult
-        Kernels without a width have only the width scale index 0.
-    clusters : list of FoldClusters
-        One per fold.
-    """
-
-    results: dict[tuple[int, int], list[FoldResult]]
-    clusters: list[FoldClusters]
-
-
 def search(
     X: Features,
     target: Target,
@@ -77,7 +66,7 @@ def search(
     seed: int,
     n_jobs: int | None,
     weights: np.ndarray | None = None,
-) -> SearchOutcome:
+) -> tuple[dict[tuple[int, int], list[FoldResult]], list[FoldClusters]]:
     """Evaluate all settings on all folds.
 
     Parameters
@@ -99,41 +88,38 @@ def search(
 
     Returns
     -------
-    SearchOutcome
+    results : dict of (kernel index, width scale index) to list of FoldResult
+        Kernels without a width have only the width scale index 0.
+    clusters : list of FoldClusters
+        One per fold.
     """
     if approximations[0] is None:
         for kernel in kernels:
             require_room(X, kernel, folds)
-    evaluated = evaluated_labels(target.signs, target.kind)
-    check_defined(scoring.names, evaluated, folds, target.known)
+    check_defined(scoring.names, target, folds)
     if target.known is not None:
         n_patterns = len(label_patterns(target.known))
         warn_of_patterns(n_patterns, " in every fold", stacklevel=4)
-    truth = Truth.of(target) if scoring.scorers else None
-    if truth is not None:
-        check_scorers(scoring.scorers, truth, target.signs.shape[1])
+    check_scorers(scoring.scorers, target)
     # A device is shared by all processes, and its arrays cannot be passed between them.
     n_jobs = n_jobs if is_numpy(X) else 1
     report_progress(0.0, what="clustering rows")
-    parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered" if is_watched() else "list")
-    clustered = dict(
-        parallel(
-            delayed(_keyed)(
-                i,
-                _cluster_fold,
-                X,
-                fold,
-                grid.n_clusters,
-                clusterer,
-                seed,
-                approximations[0],
-                None if weights is None else weights[fold.train],
-            )
-            for i, fold in enumerate(folds)
+    parallel = Parallel(n_jobs=n_jobs, return_as="generator")
+    clusters, messages = [], set()
+    for of_fold, said in parallel(
+        delayed(_cluster_fold)(
+            X,
+            fold,
+            grid.n_clusters,
+            clusterer,
+            seed,
+            approximations[0],
+            None if weights is None else weights[fold.train],
         )
-    )
-    clusters = [clustered[i][0] for i in range(len(folds))]
-    messages = {message for _, said in clustered.values() for message in said}
+        for fold in folds
+    ):
+        clusters.append(of_fold)
+        messages |= set(said)
     if messages:
         warnings.warn("; ".join(sorted(messages)), ConvergenceWarning, stacklevel=3)
 
@@ -142,39 +128,20 @@ def search(
     for k, kernel in enumerate(kernels):
         # One kernel at a time, because its base is an n x n matrix.
         scales = list(width_scales) if kernel.has_width else [1.0]
-        share = Shared.of(X, target.signs, evaluated, kernel, folds, approximations[k], seed)
-        share = replace(
-            share, scorers=scoring.scorers, truth=truth, weights=weights, known=target.known
-        )
-        unordered = parallel(
-            delayed(_keyed)(
-                (w, i),
-                _search_fold,
-                share,
-                fold,
-                clusters[i].assignments,
-                grid,
-                scoring.names,
-                scale,
-                clusters[i].landmarks,
-            )
-            for w, scale in enumerate(scales)
-            for i, fold in enumerate(folds)
-        )
-        results: dict[tuple[int, int], FoldResult] = {}
-        for key, result in unordered:
-            results[key] = result
+        share = Shared.of(X, target, grid, scoring, kernel, approximations[k], folds, seed, weights)
+        results = []
+        for result in parallel(
+            delayed(_search_fold)(share, fold, of_fold.assignments, of_fold.landmarks, scale)
+            for scale in scales
+            for fold, of_fold in zip(folds, clusters, strict=True)
+        ):
+            results.append(result)
             done += 1
             report_progress(done, total, "searching the grid")
         for w in range(len(scales)):
-            outcomes[k, w] = [results[w, i] for i in range(len(folds))]
-        warn_if_indefinite(max(result.negative for result in results.values()))
-    return SearchOutcome(outcomes, clusters)
-
-
-def _keyed(key: Any, function: Callable[..., Any], *arguments: Any) -> tuple[Any, Any]:
-    """Call a function and return the key with the result, since results come in any order."""
-    return key, function(*arguments)
+            outcomes[k, w] = results[w * len(folds) : (w + 1) * len(folds)]
+        warn_if_indefinite(max(result.negative for result in results))
+    return outcomes, clusters
 
 
 def _search_fold(share: Shared, fold: Fold, *rest: Any) -> FoldResult:
@@ -206,3 +173,70 @@ def _cluster_fold(
         landmarks = approximation.choose_landmarks(sample, seed)
     said = [str(warning.message) for warning in caught]
     return FoldClusters(assignments, landmarks), said
+
+
+def out_of_fold_scores(
+    X: Features,
+    target: Target,
+    folds: Sequence[Fold],
+    clusters: Sequence[FoldClusters],
+    settings: FitSettings,
+    n_jobs: int | None = None,
+    weights: np.ndarray | None = None,
+) -> np.ndarray:
+    """Score each row with the model of the fold that holds it out.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n_samples, n_features)
+        Determines library and device.
+    target : Target
+    folds : sequence of Fold
+        Folds that hold out each row exactly once.
+    clusters : sequence of FoldClusters
+        Clusters of each fold for ``n_clusters`` of the settings.
+    settings : FitSettings
+        The selected setting.
+    n_jobs : int or None, default=None
+        Number of folds to compute in parallel; ignored for rows on a device.
+    weights : ndarray of shape (n_samples,), default=None
+        Row weights, on the host.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, q)
+        Scores, on the host.
+    """
+    parallel = Parallel(n_jobs=n_jobs if is_numpy(X) else 1)
+    parts = parallel(
+        delayed(_held_out_scores)(X, target, fold, of_fold, settings, weights)
+        for fold, of_fold in zip(folds, clusters, strict=True)
+    )
+    scores = np.empty(target.signs.shape)
+    for fold, part in zip(folds, parts, strict=True):
+        scores[fold.test] = part
+    return scores
+
+
+def _held_out_scores(
+    X: Features,
+    target: Target,
+    fold: Fold,
+    clusters: FoldClusters,
+    settings: FitSettings,
+    weights: np.ndarray | None,
+) -> np.ndarray:
+    rows = take_rows(X, fold.train)
+    (assignment,) = clusters.assignments
+    with explained_singularity(f"the model with {settings.setting}", rows):
+        model, _, constants = fit_assigned(
+            rows,
+            asarray(target.signs[fold.train], rows),
+            assignment,
+            settings,
+            clusters.landmarks,
+            None if weights is None else asarray(weights[fold.train], rows),
+            None if target.known is None else target.known[fold.train],
+        )
+    check_model(model, settings.setting, rows)
+    return to_numpy(model.scores(take_rows(X, fold.test)) + constants)

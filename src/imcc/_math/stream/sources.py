@@ -1,14 +1,14 @@
 """Sources of chunks of rows, which can be read several times.
 
-A source applies a function to each chunk of rows and labels and merges the results.  Algorithms are
-therefore the same for slices of a memory-mapped array and parts of a file.
+Algorithms are therefore the same for slices of a memory-mapped array and parts of a file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,8 +25,6 @@ from imcc._utils.validation import (
     label_matrix,
     without_duplicates,
 )
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -95,36 +93,31 @@ class Layout:
 
 
 class ChunkSource:
-    """Chunks of an iterable, one after the other.
+    """Chunks of an iterable, one after the other, for several passes.
 
     Parameters
     ----------
-    chunks : iterable of (X, y)
-        Must yield the same chunks in each iteration.
+    make : callable
+        Returns an iterable of (X, y), with the same chunks in each call.
     n_rows : int, default=None
         Number of rows, if it is known.
     """
 
-    def __init__(self, chunks: Iterable[Any], n_rows: int | None = None) -> None:
-        self.chunks = chunks
+    def __init__(self, make: Callable[[], Iterable[Any]], n_rows: int | None = None) -> None:
+        self.make = make
         self.n_rows = n_rows
         self.passes = 0
-
-    def reduce(self, function: Callable[..., T], merge: Callable[[T, T], T], *arguments: Any) -> T:
-        """Return the merged ``function(chunk, *arguments)`` of all chunks, in their order."""
-        total: T | None = None
-        for chunk in self:
-            part = function(chunk, *arguments)
-            total = part if total is None else merge(total, part)
-        if total is None:
-            raise ValueError("the stream is empty: it gave no chunk")
-        return total
 
     def __iter__(self) -> Iterator[Chunk]:
         start = 0
         self.passes += 1
-        for number, item in enumerate(self.chunks):
-            X, y = _pair(item, number)
+        for number, item in enumerate(self.make()):
+            if not isinstance(item, (tuple, list)) or len(item) != 2:
+                raise ValueError(
+                    f"chunk {number} of the stream must be a pair (X, y) of rows and labels, got "
+                    f"{type(item).__name__}"
+                )
+            X, y = item
             n = X.shape[0] if hasattr(X, "shape") else len(X)
             if n:
                 yield Chunk(number, start, X, y)
@@ -138,16 +131,11 @@ class ChunkSource:
         self.n_rows = start
 
 
-class Slices:
-    """Slices of the rows of two arrays."""
-
-    def __init__(self, X: Any, y: Any) -> None:
-        self.X, self.y = X, y
-
-    def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        step = max(1, get_config().slice_entries // max(1, self.X.shape[1]))
-        for start in range(0, self.X.shape[0], step):
-            yield self.X[start : start + step], self.y[start : start + step]
+def _slices(X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield slices of the rows of two arrays."""
+    step = max(1, get_config().slice_entries // max(1, X.shape[1]))
+    for start in range(0, X.shape[0], step):
+        yield X[start : start + step], y[start : start + step]
 
 
 def find_source(X: Any, y: Any, settings: FitSettings) -> ChunkSource | None:
@@ -182,17 +170,19 @@ def as_source(X: Any, y: Any) -> ChunkSource | None:
     iterable of (X, y) pairs or a function that returns one.
     """
     if isinstance(X, np.memmap) and X.ndim == 2 and _is_matrix(y) and not _is_joblibs(X):
-        return ChunkSource(Slices(X, _sliceable(y, X.shape[0])), X.shape[0])
+        labels = _sliceable(y, X.shape[0])
+        return ChunkSource(lambda: _slices(X, labels), X.shape[0])
     if y is not None or any(hasattr(X, name) for name in ("shape", "__array__", "columns")):
         return None
     if callable(X):
-        return ChunkSource(_Calls(X))
+        return ChunkSource(X)
     if isinstance(X, Iterator):
         raise ValueError(
             "the stream can be read only once, because it is an iterator, but the rows are read "
             "several times: pass a list, or a function that returns an iterator"
         )
-    return ChunkSource(X) if isinstance(X, Iterable) and not isinstance(X, (str, bytes)) else None
+    is_stream = isinstance(X, Iterable) and not isinstance(X, (str, bytes))
+    return ChunkSource(lambda: X) if is_stream else None
 
 
 def _is_matrix(y: Any) -> bool:
@@ -219,16 +209,6 @@ def refuse_stream(X: Any, y: Any, name: str) -> None:
         )
 
 
-class _Calls:
-    """Iterable that calls a function for each iteration."""
-
-    def __init__(self, function: Callable[[], Iterable[Any]]) -> None:
-        self.function = function
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.function())
-
-
 def read_rows(
     chunk: Chunk, n_features: int | None = None, move: Callable[[Any], Any] | None = None
 ) -> Features:
@@ -248,11 +228,6 @@ def read_rows(
         if n_features is not None and X.shape[1] != n_features:
             raise ValueError(f"it has {X.shape[1]} features instead of {n_features}")
     return X if move is None else move(X)
-
-
-def empty_like(X: Any) -> Array:
-    """Return an array without rows that determines library and device of the results."""
-    return np.empty((0, 0)) if is_numpy(X) else X[:0, :]
 
 
 def check_finite(chunk: Chunk, X: Features) -> Array:
@@ -293,42 +268,22 @@ def read_layout(chunk: Chunk, X: Features) -> Layout:
         return Layout(X.shape[1], _names(chunk.X), shape[1], _names(chunk.y), bool(sp.issparse(X)))
 
 
-def count_labels(chunk: Chunk) -> np.ndarray:
-    """Return the number of rows with each label."""
-    with _naming(chunk):
-        return label_matrix(chunk.y, "y").sum(axis=0)
-
-
-def read_labels(chunk: Chunk, layout: Layout) -> np.ndarray:
+def read_labels(chunk: Chunk, n_labels: int | None = None) -> np.ndarray:
     """Return which labels rows have, one column per label."""
     with _naming(chunk):
         on = label_matrix(chunk.y, "y")
-        if on.shape[1] != layout.n_labels:
-            raise ValueError(f"it has {on.shape[1]} labels instead of {layout.n_labels}")
+        if n_labels is not None and on.shape[1] != n_labels:
+            raise ValueError(f"it has {on.shape[1]} labels instead of {n_labels}")
         return on
 
 
-class _naming:  # noqa: N801 - read as a word of the with statement
-    """Context manager that adds the chunk to error messages."""
-
-    def __init__(self, chunk: Chunk) -> None:
-        self.chunk = chunk
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, (ValueError, TypeError)):
-            raise ValueError(f"{self.chunk}: {error}") from error
-
-
-def _pair(item: Any, number: int) -> tuple[Any, Any]:
-    if not isinstance(item, (tuple, list)) or len(item) != 2:
-        raise ValueError(
-            f"chunk {number} of the stream must be a pair (X, y) of rows and labels, got "
-            f"{type(item).__name__}"
-        )
-    return item[0], item[1]
+@contextmanager
+def _naming(chunk: Chunk) -> Iterator[None]:
+    """Add the chunk to error messages."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{chunk}: {error}") from error
 
 
 def _sliceable(y: Any, n_rows: int) -> Any:

@@ -44,7 +44,8 @@ def fit_sigmoid(margins: np.ndarray, on: np.ndarray, weights: np.ndarray | None 
     weights : ndarray of shape (n_samples,), default=None
         Row weights, in the likelihood and in P and N.
     """
-    n_on, n_off = _class_counts(on, weights)
+    weights = np.ones(len(on)) if weights is None else weights
+    n_on, n_off = float(weights[on].sum()), float(weights[~on].sum())
     targets = np.where(on, (n_on + 1) / (n_on + 2), 1 / (n_off + 2))
     # Standardised margins give a well-conditioned Hessian.
     spread = float(margins.std())
@@ -60,47 +61,31 @@ def fit_sigmoid(margins: np.ndarray, on: np.ndarray, weights: np.ndarray | None 
 
 
 def _maximise_likelihood(
-    design: np.ndarray,
-    targets: np.ndarray,
-    start: np.ndarray,
-    weights: np.ndarray | None = None,
+    design: np.ndarray, targets: np.ndarray, start: np.ndarray, weights: np.ndarray
 ) -> tuple[float, float]:
     """Minimise the cross-entropy by Newton steps, which are halved until it decreases."""
-    each = 1.0 if weights is None else weights
-    total = len(targets) if weights is None else float(weights.sum())
-    point, loss = start, _cross_entropy(design @ start, targets, each)
+
+    def cross_entropy(point: np.ndarray) -> float:
+        log_odds = design @ point
+        return float(np.sum(weights * (np.logaddexp(0, log_odds) - targets * log_odds)))
+
+    total = float(weights.sum())
+    point, loss = start, cross_entropy(start)
     for _ in range(_NEWTON_STEPS):
         chance = expit(design @ point)
-        gradient = design.T @ (each * (chance - targets))
+        gradient = design.T @ (weights * (chance - targets))
         if np.abs(gradient).max() <= 1e-9 * total:
             break
-        curvature = (design.T * (each * (chance * (1 - chance)))) @ design + _FLAT * np.eye(2)
+        curvature = (design.T * (weights * (chance * (1 - chance)))) @ design + _FLAT * np.eye(2)
         step = np.linalg.solve(curvature, gradient)
-        size = 1.0
-        while size > _FLAT:
-            moved = point - size * step
-            moved_loss = _cross_entropy(design @ moved, targets, each)
-            if moved_loss < loss:
-                break
+        size, moved_loss = 1.0, cross_entropy(point - step)
+        while not moved_loss < loss and size > _FLAT:
             size /= 2
-        else:
+            moved_loss = cross_entropy(point - size * step)
+        if not moved_loss < loss:
             break
-        point, loss = moved, moved_loss
+        point, loss = point - size * step, moved_loss
     return float(point[0]), float(point[1])
-
-
-def _cross_entropy(
-    log_odds: np.ndarray, targets: np.ndarray, weights: np.ndarray | float = 1.0
-) -> float:
-    return float(np.sum(weights * (np.logaddexp(0, log_odds) - targets * log_odds)))
-
-
-def _class_counts(on: np.ndarray, weights: np.ndarray | None) -> tuple[float, float]:
-    """Return the numbers of rows with and without a label, or the sums of their weights."""
-    if weights is None:
-        n_on = int(np.count_nonzero(on))
-        return n_on, len(on) - n_on
-    return float(weights[on].sum()), float(weights[~on].sum())
 
 
 def calibration_folds(on: np.ndarray, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -127,5 +112,5 @@ def calibration_folds(on: np.ndarray, seed: int) -> list[tuple[np.ndarray, np.nd
 
 def prior_log_odds(on: np.ndarray, weights: np.ndarray | None = None) -> float:
     """Return log((positives + 1) / (negatives + 1)), the prior log-odds of a label."""
-    positives, negatives = _class_counts(on, weights)
-    return float(np.log((positives + 1) / (negatives + 1)))
+    weights = np.ones(len(on)) if weights is None else weights
+    return float(np.log((weights[on].sum() + 1) / (weights[~on].sum() + 1)))

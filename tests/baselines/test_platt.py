@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from imcc._math.platt import calibration_folds, fit_sigmoid
+from imcc.baselines._platt import calibration_folds, fit_sigmoid
 
 
 def made_up(seed, n=300, slope=1.7, offset=-0.6):

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from joblib import parallel_config
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from imcc._utils.validation import draw_seed
 from imcc.baselines import LIFT, BinaryRelevanceSVM, EnsembleClassifierChains
-from imcc.baselines._kernel_rows import KernelRows, linear_gram
+from imcc.baselines._svm import KernelRows, linear_gram
 from tests.naive import baselines as naive
 
 FORMS = pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
@@ -100,7 +101,7 @@ def test_scores_do_not_depend_on_jobs_or_threads(wide, model):
     X, Y, X_new, _ = wide
 
     def scores(n_jobs, threads):
-        with threadpool_limits(threads):
+        with threadpool_limits(threads), parallel_config("threading"):
             fitted = model.set_params(n_jobs=n_jobs).fit(X, Y)
         with threadpool_limits(1):
             return fitted.decision_function(X_new)
