@@ -38,9 +38,8 @@ from imcc.estimators import (
 )
 from imcc.estimators.base import FitScoreMixin, HeldOutMixin, labelled_frame
 from imcc.estimators.cross_fit import deciding_method, label_scores, top_labels
-from imcc.tables._balance import WEIGHTS, blocks_of
 from imcc.tables._columns import as_table
-from imcc.tables._encoder import TableEncoder
+from imcc.tables._encoder import WEIGHTS, TableEncoder, blocks_of
 from imcc.tables._labels import read_labels, tag_separator
 from imcc.tables._schema import Schema, TableError, require_rows
 
@@ -227,9 +226,7 @@ class TableClassifier(HeldOutMixin, FitScoreMixin, BaseEstimator):
         try:
             self._fit(table, Y, names, used, weights, groups)
         except TableError as error:
-            if error.row is None:
-                raise
-            raise TableError(error.problem, int(kept[error.row])) from error
+            raise error.renumbered(lambda row: int(kept[row])) from error
         self.tags_column_ = y if isinstance(y, str) else None
         self.separator_ = tag_separator(table[y], self.separator) if isinstance(y, str) else None
         return self

@@ -81,6 +81,10 @@ class TableError(ImccError, ValueError):
         self.problem, self.row = problem, row
         super().__init__(problem if row is None else f"row {row}: " + problem)
 
+    def renumbered(self, number: Callable[[int], int]) -> TableError:
+        """Return the error with the number of its row in another table."""
+        return TableError(self.problem, None if self.row is None else number(self.row))
+
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.problem, self.row)
 

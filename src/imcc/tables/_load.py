@@ -25,7 +25,7 @@ from imcc.tables._labels import indicator_columns, read_tags, tag_matrix
 from imcc.tables._read import TableFile, decoded, joined_tables, table_fingerprint
 from imcc.tables._schema import Schema, TableError, infer_schema
 from imcc.tables._toml import KnownColumns, read_schema
-from imcc.tables._typed import typed_frame
+from imcc.tables._typed import typed_arrays
 
 if TYPE_CHECKING:
     from imcc.tables._classifier import TableClassifier
@@ -310,7 +310,7 @@ def rows_for_model(
     check_columns(model, source.table.column_names, source.path, ignore_extra)
     labels = source.labels_of(model) if with_labels else None
     with source.located():
-        typed_frame(source.table, model.schema_)
+        typed_arrays(source.table, model.schema_)
     return source.table, labels
 
 

@@ -32,7 +32,7 @@ from imcc.estimators.thresholds import decision_thresholds
 from imcc.persistence._card import ModelCard
 from imcc.tables._classifier import TableClassifier
 from imcc.tables._columns import arrow
-from imcc.tables._encoder import UnknownValuesWarning
+from imcc.tables._encoder import UnknownValuesWarning, add_counts
 from imcc.tables._load import (
     check_columns,
     frame_for_model,
@@ -415,7 +415,7 @@ def _warnings_joined() -> Iterator[Callable[[], None]]:
         for warning in caught:
             message = warning.message
             if isinstance(message, UnknownValuesWarning):
-                message.add_to(counts)
+                add_counts(counts, message.counts)
             else:
                 others.setdefault(str(message), message)  # type: ignore[arg-type]
         caught.clear()

@@ -45,6 +45,7 @@ from imcc.tables._columns import (
 
 #: The kinds of columns.
 KINDS = ("number", "category", "text", "date", "yes/no", "id", "constant", "label")
+_FEATURE_KINDS = KINDS[:5]
 
 # A column with more distinct values is not yes/no, however the words are capitalised.
 _MOST_SPELLINGS = 20
@@ -189,7 +190,12 @@ class Schema:
     @property
     def features(self) -> list[str]:
         """Names of the columns that a model uses."""
-        return self.of_kind("number", "category", "text", "date", "yes/no")
+        return self.of_kind(*_FEATURE_KINDS)
+
+    @property
+    def feature_columns(self) -> list[Column]:
+        """The columns that a model uses."""
+        return [column for column in self.columns if column.kind in _FEATURE_KINDS]
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dict that can be written as JSON."""

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from imcc._utils.optional import require
 from imcc.datasets._errors import listed
 from imcc.tables._columns import (
     arrow,
@@ -34,32 +33,22 @@ def date_parts(column: Column) -> list[str]:
     return [f"{column.name}: {part}" for part in parts]
 
 
-def typed_frame(table: Any, schema: Schema, only: Collection[str] | None = None) -> Any:
-    """Return the feature columns of a table as a pandas data frame of numbers and text.
+def typed_names(column: Column) -> list[str]:
+    """Return the names of the columns that a column of the table is converted to."""
+    return date_parts(column) if column.kind == "date" else [column.name]
+
+
+def typed_arrays(table: Any, schema: Schema) -> dict[str, np.ndarray]:
+    """Return the feature columns of a table as arrays of numbers and text.
 
     Parameters
     ----------
     table : pyarrow.Table
     schema : Schema
         Types of the columns; a value that is not of the type of its column is an error.
-    only : collection of str, default=None
-        Columns of the frame to return; all by default.
     """
-    pandas = require("pandas", "Encoding tables")
-    columns = typed_arrays(table, schema, only)
-    # With explicit types: pandas would convert text to its own type, with another copy.
-    return pandas.DataFrame(
-        {name: pandas.Series(cells, dtype=cells.dtype) for name, cells in columns.items()}
-    )
-
-
-def typed_arrays(
-    table: Any, schema: Schema, only: Collection[str] | None = None
-) -> dict[str, np.ndarray]:
-    """Return the columns of :func:`typed_frame`, each as an array."""
-    is_floating, is_integer = arrow().types.is_floating, arrow().types.is_integer
-    features, there = set(schema.features), set(table.column_names)
-    absent = [name for name in schema.features if name not in there]
+    features, there = schema.features, set(table.column_names)
+    absent = [name for name in features if name not in there]
     if absent:
         is_other = len(absent) == len(features)
         raise TableError(
@@ -67,25 +56,23 @@ def typed_arrays(
             f"{len(absent)} column(s) that the model needs are missing: {listed(absent, 10)}; the "
             f"table has {listed(table.column_names, 10)}"
         )
-    columns: dict[str, Any] = {}
-    for column in schema:
-        if column.name not in features:
-            continue
-        made = date_parts(column) if column.kind == "date" else [column.name]
-        if only is not None and not any(name in only for name in made):
-            continue
-        dates, values = column.kind not in ("number", "yes/no"), table[column.name]
-        is_number = is_floating(values.type) or is_integer(values.type)
-        if column.kind != "number" or column.percent or not is_number:
-            values = plain_column(column.name, values, schema.missing_words, dates=dates)
-        typed = typed_column(column, values)
-        if taken := [n for n in typed if n in columns or (n in features and n != column.name)]:
-            raise TableError(
-                f"the parts of the date {column.name!r} would have the same names as the column(s) "
-                f"{taken}: rename one of them"
-            )
-        columns |= typed
+    columns: dict[str, np.ndarray] = {}
+    for column in schema.feature_columns:
+        columns |= read_column(table, column, schema.missing_words)
     return columns
+
+
+def read_column(
+    table: Any, column: Column, missing_words: Collection[str]
+) -> dict[str, np.ndarray]:
+    """Return the columns of numbers or text that a column of a table is converted to."""
+    is_floating, is_integer = arrow().types.is_floating, arrow().types.is_integer
+    values = table[column.name]
+    is_number = is_floating(values.type) or is_integer(values.type)
+    if column.kind != "number" or column.percent or not is_number:
+        dates = column.kind not in ("number", "yes/no")
+        values = plain_column(column.name, values, missing_words, dates=dates)
+    return typed_column(column, values)
 
 
 def typed_column(column: Column, values: Any) -> dict[str, np.ndarray]:
