@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from imcc.tables import TableEncoder, TableError, infer_schema
-from imcc.tables._columns import DATE_FORMATS, ISO, as_table
+from imcc.tables._columns import as_table
+from imcc.tables._dates import DATE_FORMATS, ISO
 from imcc.tables._typed import typed_arrays
 
 pa = pytest.importorskip("pyarrow")

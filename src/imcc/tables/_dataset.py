@@ -18,19 +18,9 @@ from imcc.datasets._encode import choose_labels, encode_features
 from imcc.datasets._files import MAX_CELLS, Source
 from imcc.datasets._match import encode_as_before, match_columns
 from imcc.datasets._table import Attribute, Table
-from imcc.tables._columns import (
-    arrow,
-    as_table,
-    compute,
-    currency_of,
-    is_text,
-    looks_numeric,
-    number_form,
-    plain_column,
-    to_flags,
-    with_points,
-)
+from imcc.tables._columns import arrow, as_table, is_text, plain_column
 from imcc.tables._load import TableSource, known_columns, open_tables
+from imcc.tables._numbers import NumberForm, number_form, plain_numbers, to_flags
 from imcc.tables._schema import Column, TableError
 from imcc.tables._toml import KnownColumns, read_schema
 from imcc.tables._typed import typed_column, words_and_codes
@@ -243,7 +233,7 @@ def _refuse_kinds(columns: Sequence[Column]) -> None:
 
 def _counts_rows(name: str, values: Any) -> bool:
     """Return whether an id is a number, and warn of what becomes of it."""
-    counts = bool(not is_text(values) or compute().all(looks_numeric(values)).as_py())
+    counts = _has_numbers(values)
     happens = "it is used as a number" if counts else "it is left out"
     warnings.warn(
         f"the column {name!r} seems to be an id: {happens}; leave it out with drop, or state what "
@@ -288,8 +278,12 @@ def _kind_of_constant(values: Any) -> str:
         return "category"
     if not to_flags(values)[1].any():
         return "yes/no"
-    is_number = not is_text(values) or compute().all(looks_numeric(values)).as_py()
-    return "number" if is_number else "category"
+    return "number" if _has_numbers(values) else "category"
+
+
+def _has_numbers(values: Any) -> bool:
+    """Return whether all values of a column are numbers."""
+    return not is_text(values) or plain_numbers(values).null_count == values.null_count
 
 
 def _words(name: str, values: Any) -> tuple[Attribute, np.ndarray]:
@@ -368,11 +362,7 @@ def _as_before(
         return _words(name, values)
     if not to_flags(values)[1].any():
         column = Column(name, "yes/no")
-    elif is_text(values):
-        currency = currency_of(values)
-        plain = with_points(values, ".", currency=currency)
-        decimal, percent = number_form(name, plain, stated=True)
-        column = Column(name, "number", decimal=decimal, percent=percent, currency=currency)
     else:
-        column = Column(name, "number")
+        form = number_form(name, values, stated=True) if is_text(values) else NumberForm()
+        column = Column(name, "number", **form._asdict())
     return Attribute(name), typed_column(column, values)[name]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NoReturn
@@ -17,30 +16,28 @@ from imcc._utils.cells import (
     yes_no_words,
 )
 from imcc._utils.errors import InvalidArgumentError, Message, given
-from imcc.datasets import DataWarning
+from imcc.datasets._errors import warn_user
 from imcc.tables._columns import (
-    DATE_FORMATS,
-    DATE_SHAPE,
-    ISO,
-    MOSTLY,
     TableError,
     arrow,
     as_table,
     check_column,
     compute,
-    currency_of,
     has_zone,
-    is_date_format,
     is_plain,
     is_text,
-    looks_numeric,
-    number_form,
-    parse_date,
     plain_column,
     release_memory,
+    to_python,
+)
+from imcc.tables._dates import DATE_FORMATS, DATE_SHAPE, ISO, is_date_format, parse_date
+from imcc.tables._numbers import (
+    MOSTLY,
+    NumberForm,
+    number_form,
+    plain_numbers,
     to_numbers,
     unclear_numbers,
-    with_points,
 )
 
 #: The kinds of columns.
@@ -323,17 +320,34 @@ def infer_schema(
         if name in drop:
             continue
         known = "label" if name in labels else kinds.get(name)
-        if known in ("label", "id", "constant") and not is_plain(table[name]):
-            missing, n_rows = table[name].null_count, table.num_rows
-            columns.append(Column(name, known, missing, n_rows=n_rows, overruled=known != "label"))
-            continue
-        reader = _Reader(name, table[name], words)
-        columns.append(reader.column(known, date_formats.get(name)))
-        if reader.doubt is not None:
-            warnings.warn(DataWarning(reader.doubt), stacklevel=2)
-        del reader
+        columns.append(infer_column(name, table[name], words, known, date_formats.get(name)))
         release_memory()
     return Schema(tuple(columns), words)
+
+
+def infer_column(
+    name: str,
+    values: Any,
+    missing_words: Collection[str],
+    kind: str | None = None,
+    date_format: str | None = None,
+) -> Column:
+    """Return what a column is: of the given kind, which is checked, or of an inferred one."""
+    overruled = kind is not None and kind != "label"
+    if kind in ("label", "id", "constant") and not is_plain(values):
+        return Column(name, kind, values.null_count, n_rows=len(values), overruled=overruled)
+    reader = _Reader(name, values, missing_words)
+    return Column(
+        name,
+        missing=reader.values.null_count,
+        # Other than empty cells.
+        spelled=reader.values.null_count - plain_column(name, values, [""]).null_count,
+        n_rows=len(values),
+        n_values=len(reader.distinct),
+        examples=tuple(map(str, to_python(reader.distinct[:3]))),
+        overruled=overruled,
+        **(reader.infer() if kind is None else reader.details(kind, date_format)),
+    )
 
 
 def require_rows(table: Any) -> None:
@@ -349,30 +363,13 @@ def require_rows(table: Any) -> None:
 class _Reader:
     """Determines the kind of a column."""
 
-    def __init__(self, name: str, values: Any, words: Sequence[str]) -> None:
+    def __init__(self, name: str, values: Any, words: Collection[str]) -> None:
         self.name = name
-        # Missing values other than empty cells.
-        self.spelled = -plain_column(name, values, [""]).null_count
         self.values = values = plain_column(name, values, words)
-        self.spelled += values.null_count
         self.is_text = is_text(values)
-        self.decimal, self.percent, self.currency = ".", False, ""
-        self.doubt: Message | None = None  # what a warning says
+        self.form = NumberForm()
         self.distinct = compute().unique(values.drop_null())
         self.n_present = len(values) - values.null_count
-
-    def column(self, kind: str | None, date_format: str | None) -> Column:
-        """Return the column, with the given or an inferred kind."""
-        return Column(
-            self.name,
-            missing=self.values.null_count,
-            spelled=self.spelled,
-            n_rows=len(self.values),
-            n_values=len(self.distinct),
-            examples=tuple(str(v) for v in self.distinct[:3].to_pylist()),
-            overruled=kind is not None and kind != "label",
-            **(self.infer() if kind is None else self.details(kind, date_format)),
-        )
 
     def infer(self) -> dict[str, Any]:
         """Return the kind and its attributes by the rules."""
@@ -386,7 +383,7 @@ class _Reader:
             return self.details("date", None)
         if not self.is_text or self.all_numeric():
             kind = "id" if self.counts_rows() else "number"
-            return {"kind": kind, **self.form()}
+            return {"kind": kind, **self.form._asdict()}
         if (layout := self.date_format()) is not None:
             return self.date_details(layout)
         kind = "id" if self.are_keys() else "text" if self.are_sentences() else "category"
@@ -394,12 +391,14 @@ class _Reader:
         if numbers:
             shown = ", ".join(map(repr, [*numbers, *others][:4]))
             declare = "declare words for missing values with " + given("missing_words", others)
-            self.doubt = Message(
-                f"column {self.name!r} is of the kind {kind}: most of its values look like "
-                f"numbers, but not all are written in the same way ({shown}); correct them, ",
-                declare + ", " if others else "",
-                "or state the kind with ",
-                given("kinds", {self.name: kind}),
+            warn_user(
+                Message(
+                    f"column {self.name!r} is of the kind {kind}: most of its values look like "
+                    f"numbers, but not all are written in the same way ({shown}); correct them, ",
+                    declare + ", " if others else "",
+                    "or state the kind with ",
+                    given("kinds", {self.name: kind}),
+                )
             )
         return {"kind": kind}
 
@@ -416,12 +415,12 @@ class _Reader:
             if words is None:
                 raise TableError(
                     f"column {self.name!r} cannot be yes/no: its values are "
-                    f"{self.distinct[:5].to_pylist()}"
+                    f"{to_python(self.distinct[:5])}"
                 )
             return {"kind": kind, "words": words if self.is_text else None}
         if kind == "number" and self.is_text:
             self.all_numeric(forced=True)
-            return {"kind": kind, **self.form()}
+            return {"kind": kind, **self.form._asdict()}
         if kind == "date" and self.is_text:
             layout = date_format or self.date_format()
             if layout is None:
@@ -524,10 +523,6 @@ class _Reader:
             return ("0", "1") if set(self.distinct.to_pylist()) == {0, 1} else None
         return None
 
-    def form(self) -> dict[str, Any]:
-        """Return how the numbers of the column are written."""
-        return {"decimal": self.decimal, "percent": self.percent, "currency": self.currency}
-
     def are_codes(self) -> bool:
         """Return whether digits are no numbers, because some begin with 0, as zip codes do."""
         pc = compute()
@@ -540,18 +535,14 @@ class _Reader:
         pc, written = compute(), self.values
         if not forced and self.are_codes():
             return False
-        currency = currency_of(written)
-        plain = with_points(written, ".", currency=currency)
-        decimal, percent = number_form(self.name, plain, stated=forced)
-        values = with_points(written, decimal, percent, currency)
-        numeric = looks_numeric(values)
-        n_numeric = pc.sum(numeric).as_py() or 0
+        form = number_form(self.name, written, stated=forced)
+        values = plain_numbers(written, form)
+        n_numeric = len(values) - values.null_count
         if n_numeric == self.n_present:
-            self.values, self.currency = values, currency
-            self.decimal, self.percent = decimal, percent
+            self.values, self.form = values, form
             return True
         if forced or n_numeric >= MOSTLY * self.n_present:
-            others = pc.unique(written.filter(pc.invert(pc.fill_null(numeric, True))))
+            others = pc.unique(written.filter(pc.is_null(values)).drop_null())
             self._refuse_others("number", "numbers", others.to_pylist())
         return False
 
@@ -575,11 +566,11 @@ class _Reader:
 
     def counts_rows(self) -> bool:
         """Return whether numbers are keys, which name rows."""
-        if self.percent or self.values.null_count:
+        if self.form.percent or self.values.null_count:
             return False
         if not numbers_are_keys(self.name, to_numbers(self.values)):
             return False
-        self._doubt_if_repeated("number")
+        self._warn_if_repeated("number")
         return True
 
     def are_keys(self) -> bool:
@@ -588,19 +579,22 @@ class _Reader:
             return False
         if not words_are_keys(word.as_py() for word in self.distinct):
             return False
-        self._doubt_if_repeated("category")
+        self._warn_if_repeated("category")
         return True
 
-    def _doubt_if_repeated(self, otherwise: str) -> None:
-        """Note that not all keys are distinct; ``otherwise`` is the kind if they are none."""
+    def _warn_if_repeated(self, otherwise: str) -> None:
+        """Say that not all keys are distinct; ``otherwise`` is the kind if they are none."""
         if len(self.distinct) < self.n_present:
-            self.doubt = Message(
-                f"column {self.name!r} is left out, because its values look like keys that name "
-                f"rows, although only {len(self.distinct):,} of {self.n_present:,} are distinct; "
-                "to use it, state its kind with ",
-                given("kinds", {self.name: otherwise}),
-                "; if it is a key, with ",
-                given("kinds", {self.name: "id"}),
+            warn_user(
+                Message(
+                    f"column {self.name!r} is left out, because its values look like keys that "
+                    f"name rows, although only {len(self.distinct):,} of {self.n_present:,} are "
+                    "distinct; "
+                    "to use it, state its kind with ",
+                    given("kinds", {self.name: otherwise}),
+                    "; if it is a key, with ",
+                    given("kinds", {self.name: "id"}),
+                )
             )
 
     def are_sentences(self) -> bool:

@@ -8,17 +8,9 @@ from typing import Any
 import numpy as np
 
 from imcc.datasets._errors import listed
-from imcc.tables._columns import (
-    arrow,
-    compute,
-    is_text,
-    looks_numeric,
-    plain_column,
-    to_flags,
-    to_numbers,
-    to_times,
-    with_points,
-)
+from imcc.tables._columns import arrow, compute, is_text, plain_column, to_python
+from imcc.tables._dates import to_times
+from imcc.tables._numbers import NumberForm, plain_numbers, to_flags, to_numbers
 from imcc.tables._schema import Column, Schema, TableError
 
 #: What stands for a missing value among categories.
@@ -81,10 +73,12 @@ def typed_column(column: Column, values: Any) -> dict[str, np.ndarray]:
     if column.kind == "number":
         if is_text(values):
             written = values
-            values = with_points(written, column.decimal, column.percent, column.currency)
-            numeric = np.asarray(pc.fill_null(looks_numeric(values), True).to_numpy(), dtype=bool)
+            form = NumberForm(column.decimal, column.percent, column.currency)
+            values = plain_numbers(written, form)
             problem = "is not a number with a percent sign" if column.percent else "is not a number"
-            _refuse(column, written, ~numeric, problem)
+            if values.null_count > written.null_count:
+                wrong = pc.and_(pc.is_null(values), pc.is_valid(written))
+                _refuse(column, written, wrong.to_numpy(), problem)
         elif column.percent:
             present = np.asarray(pc.is_valid(values).to_numpy(), dtype=bool)
             _refuse(column, values, present, "has no percent sign, as in the training table")
@@ -114,12 +108,11 @@ def _may_count(column: Column) -> bool:
 
 def _numbers_among(values: Any, wanted: np.ndarray) -> np.ndarray:
     """Return the numbers in some cells of a column; NaN for other cells and for text."""
-    pc = compute()
     found = np.full(len(wanted), np.nan)
     where = np.flatnonzero(wanted)
     cells = values.take(where)
     if is_text(cells):
-        cells = pc.if_else(looks_numeric(cells), cells, None)
+        cells = plain_numbers(cells)
     found[where] = to_numbers(cells)
     return found
 
@@ -127,7 +120,7 @@ def _numbers_among(values: Any, wanted: np.ndarray) -> np.ndarray:
 def _refuse(column: Column, values: Any, wrong: np.ndarray, problem: str) -> None:
     rows = np.flatnonzero(wrong)
     if len(rows):
-        first = values[int(rows[0])].as_py()
+        (first,) = to_python(values.slice(int(rows[0]), 1))
         more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
         raise TableError(
             f"column {column.name!r} is of the kind {column.kind}, but {first!r} {problem}{more}; "
@@ -148,7 +141,7 @@ def words_and_codes(values: Any) -> tuple[list[str], np.ndarray]:
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     coded = values.dictionary_encode()
-    words = coded.dictionary.to_pylist()
+    words = to_python(coded.dictionary)
     if pa.types.is_floating(values.type):
         words = [f"{word:.15g}" for word in words]
     codes = np.asarray(pc.fill_null(coded.indices, len(words)).to_numpy(zero_copy_only=False))
