@@ -135,15 +135,7 @@ def describe(
             dataset = _labels_only(source, known, schema)
             shown = {"schema": schema.to_dict(), "n_rows": source.table.num_rows}
             if schema_to is not None:
-                write_schema(
-                    schema,
-                    schema_to,
-                    tags=known.tags,
-                    separator=known.separator,
-                    drop=known.drop,
-                    unknown_labels=known.unknown_labels,
-                    reading=known.reading,
-                )
+                write_schema(schema, schema_to, known)
         else:
             if schema_to is not None:
                 raise InvalidTypeError("schema_to", "is for tables (CSV, TSV, Parquet)")

@@ -8,7 +8,7 @@ any size.  :func:`read_dataset` converts a table of numbers and categories to ar
 """
 
 from imcc.tables._classifier import TableClassifier
-from imcc.tables._dataset import read_dataset, to_dataset
+from imcc.tables._dataset import read_dataset
 from imcc.tables._encoder import TableEncoder, UnknownValuesWarning
 from imcc.tables._example import example_table
 from imcc.tables._labels import read_tags, tag_matrix
@@ -32,7 +32,6 @@ __all__ = [
     "read_table",
     "read_tags",
     "tag_matrix",
-    "to_dataset",
     "write_predictions",
     "write_schema",
 ]

@@ -249,9 +249,9 @@ def known_columns(
     unknown_labels : bool, default=None
         Whether missing values in label columns are unknown labels; None means as in the schema.
     """
-    known = schema if isinstance(schema, KnownColumns) else KnownColumns()
     if isinstance(schema, (str, os.PathLike)):
-        known = read_schema(schema)
+        schema = read_schema(schema)
+    known = KnownColumns() if schema is None else schema
     if labels is not None or label_prefix is not None:
         if tags is not None:
             raise InvalidArgumentError(
@@ -263,12 +263,12 @@ def known_columns(
         known = replace(known, labels=tuple(dict.fromkeys(names[i] for i in chosen)), tags=None)
     elif tags is not None:
         known = replace(known, labels=(), tags=tags)
-    for option, wanted in (("drop", drop), ("tags", filter(None, [known.tags]))):
-        for name in wanted:
-            check_column(option, name, names)
     all_kinds = {**known.kinds, **(kinds or {})}
-    for name in (*all_kinds, *known.labels, *known.drop):
-        check_column("schema", name, names)
+    wanted = {"drop": drop, "tags": [known.tags] if known.tags else []}
+    wanted["schema"] = [*all_kinds, *known.labels, *known.drop]
+    for option, columns in wanted.items():
+        for name in columns:
+            check_column(option, name, names)
     if known.separator is not None and known.tags is None:
         raise InvalidArgumentError(
             "separator",
