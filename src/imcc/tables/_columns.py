@@ -11,6 +11,7 @@ import difflib
 import sys
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 from imcc._utils.cells import MISSING
@@ -136,43 +137,27 @@ def _converted(convert: Callable[[Any], Any], values: Any, name: str = "") -> An
     try:
         return convert(values)
     except (arrow().ArrowException, ValueError, TypeError, OverflowError) as error:
-        said = ", ".join(str(part) for part in error.args)
         raise InvalidArgumentError(
             "X",
             f"has a column {name} whose values are of different types, or of an unknown one: "
-            f"{said}{_first_of_other_type(values)}",
+            f"{error}",
         ) from error
-
-
-def _first_of_other_type(values: Any) -> str:
-    """Return which row of a list is the first with another type than those before, in words."""
-    first = ""
-    for row, value in enumerate(values if isinstance(values, list) else ()):
-        if value is None:
-            continue
-        kind = "number" if isinstance(value, (int, float)) else type(value).__name__
-        if first and kind != first:
-            return f" (row {row} has {value!r})"
-        first = kind
-    return ""
 
 
 def column_names(cells: Iterable[str], path: str) -> list[str]:
     """Return the names of the columns of a file, with ``column0`` and so on for empty cells."""
     names = [cell.strip() or f"column{i}" for i, cell in enumerate(cells)]
-    twice = repeated(names)
+    twice, taken, renamed = repeated(names), set(names), {}
     if not twice:
         return names
-    taken, seen, renamed = set(names), dict.fromkeys(names, 0), {}
     for i, name in enumerate(names):
-        seen[name] += 1
-        if seen[name] == 1:
-            continue
-        while (other := f"{name}_{seen[name]}") in taken:
-            seen[name] += 1
-        taken.add(other)
-        names[i] = renamed[f"column {i + 1}"] = other
-    shown = ", ".join(f"{place} is now {other!r}" for place, other in [*renamed.items()][:5])
+        if name in names[:i]:
+            numbers = (f"{name}_{k}" for k in count(names[:i].count(name) + 1))
+            other = next(number for number in numbers if number not in taken)
+            taken.add(other)
+            renamed[i] = other
+    names = [renamed.get(i, name) for i, name in enumerate(names)]
+    shown = ", ".join(f"column {i + 1} is now {other!r}" for i, other in [*renamed.items()][:5])
     warnings.warn(
         DataWarning(
             f"{path}: several columns are called {listed(twice)}: {shown}"

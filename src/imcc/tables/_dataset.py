@@ -295,7 +295,7 @@ def match_rows(
         X = encode_as_before(table, [distinct.index(j) for j in places], feature_names, coding)
     if not with_labels:
         return X, None
-    return X, source.label_columns(label_names)
+    return X, source.labels_of(label_names)
 
 
 def _as_before(

@@ -92,24 +92,19 @@ class TableSource:
             names = list(known.labels)
             return indicator_columns(self.table, names, unknown=known.unknown_labels), names
 
-    def labels_of(self, model: TableClassifier) -> np.ndarray:
-        """Return the labels of a fitted model, which the table must have."""
-        names, tags = [str(name) for name in model.label_names_], model.tags_column_
+    def labels_of(
+        self, names: Sequence[str], tags: str | None = None, separator: str | None = None
+    ) -> np.ndarray:
+        """Return the labels of a model, which the table must have, as columns or as tags."""
         with self.located():
             if tags is not None and tags in self.table.column_names:
-                return tag_matrix(read_tags(self.table[tags], model.separator_), names)[0]
-            return self.label_columns(names, tags)
-
-    def label_columns(self, names: Sequence[str], tags: str | None = None) -> np.ndarray:
-        """Return label columns, which the table must have."""
-        if absent := [name for name in names if name not in self.table.column_names]:
-            or_tags = f", nor is the column of tags {tags!r}" if tags is not None else ""
-            raise DataFormatError(
-                f"{len(absent)} of the model's labels are not in the data: {listed(absent)}"
-                f"{or_tags}; the columns are {listed(self.table.column_names, 12)}",
-                self.path,
-            )
-        with self.located():
+                return tag_matrix(read_tags(self.table[tags], separator), names)[0]
+            if absent := [name for name in names if name not in self.table.column_names]:
+                or_tags = f", nor is the column of tags {tags!r}" if tags is not None else ""
+                raise TableError(
+                    f"{len(absent)} of the model's labels are not in the data: {listed(absent)}"
+                    f"{or_tags}; the columns are {listed(self.table.column_names, 12)}"
+                )
             return indicator_columns(self.table, names)
 
 
@@ -308,7 +303,9 @@ def rows_for_model(
     Invalid rows are reported before anything is computed, with their line.
     """
     check_columns(model, source.table.column_names, source.path, ignore_extra)
-    labels = source.labels_of(model) if with_labels else None
+    names = [str(name) for name in model.label_names_]
+    tags = model.tags_column_, model.separator_
+    labels = source.labels_of(names, *tags) if with_labels else None
     with source.located():
         typed_arrays(source.table, model.schema_)
     return source.table, labels
@@ -335,7 +332,7 @@ def frame_for_model(
         )
     known = {*feature_names, *label_names}
     check_extra([name for name in names if name not in known], ignore_extra, source.path)
-    labels = source.label_columns(label_names) if with_labels else None
+    labels = source.labels_of(label_names) if with_labels else None
     table = source.table.select(list(feature_names))
     # Without a file, the values already have types.
     return _natural_frame(table) if source.files else table.to_pandas(), labels

@@ -30,7 +30,7 @@ from imcc.tables._columns import (
     release_memory,
     to_python,
 )
-from imcc.tables._dates import DATE_FORMATS, DATE_SHAPE, ISO, is_date_format, parse_date
+from imcc.tables._dates import DATE_FORMATS, DATE_SHAPE, ISO, is_date_format, parse_date, to_times
 from imcc.tables._numbers import (
     MOSTLY,
     NumberForm,
@@ -433,12 +433,9 @@ class _Reader:
         if kind == "date":
             if not pa.types.is_temporal(self.values.type):
                 raise TableError(f"column {self.name!r} holds numbers, not dates")
-            has_time = pa.types.is_timestamp(self.values.type)
-            if has_time:
-                times = np.asarray(self.distinct.to_numpy(zero_copy_only=False))
-                times = times.astype("datetime64[s]")
-                has_time = bool((times != times.astype("datetime64[D]")).any())
             zone = has_zone(self.values)
+            times, _, _ = to_times(self.distinct, None, zone)
+            has_time = bool((times != times.astype("datetime64[D]")).any())
             return {"kind": kind, "date_format": ISO, "has_time": has_time, "has_zone": zone}
         return {"kind": kind}
 
