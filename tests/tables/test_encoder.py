@@ -296,14 +296,13 @@ def test_names_of_features_when_columns_begin_alike():
 def test_a_long_table_is_fitted_in_parts_as_in_one():
     """Learned a few columns at a time, and from some rows of each category: the same numbers."""
     rng = np.random.default_rng(3)
-    n = 30_000
-    values = rng.normal(size=(n, 10)).round(3)
-    values[rng.random((n, 10)) < 0.1] = np.nan
-    frame = pandas.DataFrame(values, columns=list("abcdefghij"))
-    flags = pandas.DataFrame(rng.integers(0, 2, (n, 10)), columns=list("klmnopqrst"))
-    frame = frame.join(flags)
+    n = 14_000
+    values = rng.normal(size=(n, 20)).round(3)
+    values[rng.random((n, 20)) < 0.1] = np.nan
+    frame = pandas.DataFrame(values).add_prefix("number ")
+    frame = frame.join(pandas.DataFrame(rng.integers(0, 2, (n, 20))).add_prefix("flag "))
     frame["town"] = rng.choice(["Ulm", "Bonn", "Köln"], n)
-    frame["rare"] = rng.choice([f"v{i}" for i in range(10_000)], n)
+    frame["rare"] = rng.choice([f"v{i}" for i in range(5000)], n)
     frame["sold"] = pandas.Timestamp("2020-01-01") + pandas.to_timedelta(
         rng.integers(0, 900, n), unit="D"
     )

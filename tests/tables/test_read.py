@@ -138,10 +138,10 @@ def test_parquet(tmp_path):
 
 def test_columns_of_few_values_are_coded_with_the_same_cells(tmp_path):
     rng = np.random.default_rng(0)
-    n = 120_000  # several parts
+    n = 60_000  # several parts
     columns = {
         "town": rng.choice(["Ulm", "Bonn ", "", 'ü, "x"'], n).tolist(),
-        "size": [f"{value:.3f}" for value in rng.normal(size=n)],
+        "size": [f"{value:.6f}" for value in rng.normal(size=n)],
         # Few values in the first parts, many later.
         "late": ["a"] * (n // 2) + [f"b{i}" for i in range(n // 2)],
         "many": [f"v{i % 300}" for i in range(n)],

@@ -11,10 +11,11 @@ from imcc.tables._classifier import TableClassifier
 from imcc.tables._dataset import read_dataset
 from imcc.tables._encoder import TableEncoder, UnknownValuesWarning
 from imcc.tables._example import example_table
+from imcc.tables._infer import infer_schema
 from imcc.tables._labels import read_tags, tag_matrix
 from imcc.tables._load import read_table
 from imcc.tables._predict import write_predictions
-from imcc.tables._schema import Column, Schema, TableError, infer_schema
+from imcc.tables._schema import Column, Schema, TableError
 from imcc.tables._toml import KnownColumns, read_schema, write_schema
 
 __all__ = [

@@ -193,13 +193,9 @@ def _is_view(kind: Any) -> bool:
 
 def is_plain(values: Any, *, dates: bool = True) -> bool:
     """Return whether :func:`plain_column` takes the type of a column."""
-    pa, kind = arrow(), values.type
-    types = pa.types
-    while types.is_dictionary(kind) or types.is_run_end_encoded(kind):
+    types, kind = arrow().types, values.type
+    if types.is_dictionary(kind):
         kind = kind.value_type
-    if isinstance(kind, pa.BaseExtensionType):
-        # JSON is text, but a period that is stored as a number is no number.
-        return _is_text_type(kind.storage_type)
     if types.is_date(kind) or types.is_timestamp(kind):
         return dates
     number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
@@ -226,22 +222,18 @@ def plain_column(
         Whether it may have dates.
     """
     pa, pc = arrow(), compute()
-    types, given_type = pa.types, values.type
+    types = pa.types
     missing = pa.chunked_array([pa.nulls(len(values))])
-    if types.is_run_end_encoded(given_type):
-        values = pc.run_end_decode(values)
     if values.null_count == len(values):
         return missing
     if not is_plain(values, dates=dates):
         raise TableError(
-            f"column {name!r} has the type {given_type}, and not numbers, text, yes/no"
+            f"column {name!r} has the type {values.type}, and not numbers, text, yes/no"
             + (" or dates" if dates else "")
             + ": convert it, or leave it out with "
             + given("drop", [name])
             + "; a column of lists can be that of the tags"
         )
-    if isinstance(values.type, pa.BaseExtensionType):
-        values = pc.cast(values, values.type.storage_type)
     if is_text(values):
         text = pc.utf8_trim_whitespace(pc.cast(without_views(values), pa.large_string()))
         words = pa.array(sorted(missing_words), pa.large_string())

@@ -15,7 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from imcc._utils.errors import InvalidArgumentError
 from imcc.datasets._errors import listed, repeated
 from imcc.tables._columns import as_table
-from imcc.tables._schema import Schema, TableError, infer_schema, require_rows
+from imcc.tables._infer import infer_schema
+from imcc.tables._schema import Schema, TableError, require_rows
 from imcc.tables._steps import BLOCK_ROWS, Category, Cells, Entries, Text, fit_steps
 from imcc.tables._typed import MISSING_VALUE, typed_arrays, typed_names
 

@@ -21,9 +21,10 @@ from imcc.datasets._files import Content, Source, refuses_by_memory
 from imcc.datasets._match import check_extra
 from imcc.persistence._card import ModelCard, make_card
 from imcc.tables._columns import arrow, check_column
+from imcc.tables._infer import infer_schema
 from imcc.tables._labels import indicator_columns, read_tags, tag_matrix
 from imcc.tables._read import TableFile, decoded, joined_tables, table_fingerprint
-from imcc.tables._schema import Schema, TableError, infer_schema
+from imcc.tables._schema import Schema, TableError
 from imcc.tables._toml import KnownColumns, read_schema
 from imcc.tables._typed import typed_arrays
 
