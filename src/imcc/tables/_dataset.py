@@ -15,7 +15,7 @@ from imcc._utils.errors import Message, given
 from imcc.datasets import Dataset
 from imcc.datasets._coding import Coding
 from imcc.datasets._encode import choose_labels, encode_features
-from imcc.datasets._files import MAX_CELLS, Content, Source
+from imcc.datasets._files import MAX_CELLS, Content
 from imcc.datasets._match import encode_as_before, match_columns
 from imcc.datasets._table import Attribute, Table
 from imcc.tables._columns import arrow, as_table, is_text, plain_column
@@ -245,31 +245,6 @@ def _words(name: str, values: Any) -> tuple[Attribute, np.ndarray]:
     return Attribute(name, "nominal", tuple(words[i] for i in order)), positions[codes]
 
 
-def match_table(
-    path: Source | Sequence[Source],
-    feature_names: Sequence[str],
-    label_names: Sequence[str],
-    coding: Coding,
-    *,
-    with_labels: bool,
-    ignore_extra: bool,
-    **reading: Any,
-) -> tuple[Any, np.ndarray | None]:
-    """Read rows for a model that was fitted to arrays; columns are matched to features by name.
-
-    Columns that had words in the training data are read as words, and others as numbers or yes/no;
-    see :func:`imcc.datasets._match.read_matching`.
-    """
-    return match_rows(
-        open_tables(path, **reading),
-        feature_names,
-        label_names,
-        coding,
-        with_labels=with_labels,
-        ignore_extra=ignore_extra,
-    )
-
-
 def match_rows(
     source: TableSource,
     feature_names: Sequence[str],
@@ -279,7 +254,11 @@ def match_rows(
     with_labels: bool,
     ignore_extra: bool,
 ) -> tuple[Any, np.ndarray | None]:
-    """Return the rows of a table that was read, as :func:`match_table` does."""
+    """Return the rows of a table for a model that was fitted to arrays, matched by name.
+
+    Columns that had words in the training data are read as words, and others as numbers or yes/no;
+    see :func:`imcc.datasets._match.read_matching`.
+    """
     names = source.table.column_names
     places = match_columns(names, feature_names, label_names, coding, ignore_extra, source.path)
     known: dict[str, set[str]] = {column: set(code) for column, code in coding.codes.items()}
