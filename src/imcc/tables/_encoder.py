@@ -198,12 +198,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             [column.name for column in schema if column.kind != "label"], dtype=object
         )
         self.n_features_in_ = len(self.feature_names_in_)
-        # By the first rows, as in scikit-learn's ColumnTransformer.
+        # By the first rows, as in scikit-learn's ColumnTransformer.  With numbers only, of which
+        # none are left out, features are dense.
         n_rows, n_stored = min(table.num_rows, BLOCK_ROWS), 0
         for step in self.steps_:
             may_be_sparse = isinstance(step, Category | Text)
             n_stored += len(step.entries(first)[0]) if may_be_sparse else n_rows * step.width
-        # Less than if all columns are numbers, of which none are left out.
         self.is_sparse_ = n_stored < _MOST_STORED * n_rows * self._n_features
         return self._encoded(table)[0]
 
@@ -298,8 +298,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         for step in self.steps_:
             if isinstance(step, Category):
                 values = Counter(cells[step.column].tolist())
-                known = {MISSING_VALUE, *step.places} & values.keys()
-                found[step.column] = {v: n for v, n in values.items() if v not in known}
+                values.pop(MISSING_VALUE, None)
+                found[step.column] = {v: n for v, n in values.items() if v not in step.places}
         return {name: values for name, values in found.items() if values}
 
     def transform(self, X: Any) -> Any:

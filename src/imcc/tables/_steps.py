@@ -213,7 +213,7 @@ Step = Numbers | Missing | Category | Text
 
 
 def fit_steps(table: Any, schema: Schema) -> list[Step]:
-    """Fit the steps to the columns of a table, one column at a time.
+    """Return the steps, fitted to the columns of a table one at a time.
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ def fit_steps(table: Any, schema: Schema) -> list[Step]:
 
 
 class _Learner:
-    """Learns what replaces missing numbers, and their center and scale, from a few columns a time.
+    """Learns what replaces missing numbers, and their center and scale, of a few columns at a time.
 
     Parameters
     ----------
