@@ -18,7 +18,7 @@ from imcc._utils.errors import ImccError
 from imcc.estimators import TunedThresholds
 from imcc.persistence import ModelFileError
 from imcc.serve import make_app
-from imcc.tables import to_dataset
+from imcc.tables import read_dataset
 
 HEADERS = {"content-type": "application/json"}
 
@@ -294,7 +294,7 @@ def test_text_frames_and_encoded_words(tmp_path, arrays):
     assert "'size'" in ask(client, {"note": "red"}, 422)
     assert "'more'" in ask(client, {**row, "more": 1}, 422)
     table = {"size": frame["size"], "colour": ["red", "blue"] * 20, "on": [1, 0, 0, 1] * 10}
-    data = to_dataset(table, ["on"])
+    data = read_dataset(table, ["on"])
     model = inner.fit(data.X, data.Y)
     (tmp_path / "model.skops").unlink()
     client = served(tmp_path, model, data=data)

@@ -1,4 +1,4 @@
-"""Tables as arrays: read_dataset, to_dataset, and files for models that were fitted to arrays."""
+"""Tables as arrays: read_dataset, and files for models that were fitted to arrays."""
 
 import datetime
 import warnings
@@ -8,7 +8,7 @@ import pytest
 
 from imcc.datasets import DataFormatError, Dataset, DataWarning, read, write
 from imcc.datasets._match import read_matching
-from imcc.tables import TableError, read_dataset, read_schema, to_dataset, write_schema
+from imcc.tables import KnownColumns, TableError, read_dataset, read_schema, write_schema
 from imcc.tables._schema import Column, Schema
 
 pa = pytest.importorskip("pyarrow")
@@ -78,7 +78,7 @@ def test_what_a_column_becomes():
         "y": [0, 1, 1, 0],
     }
     with pytest.warns(DataWarning, match="missing value"):
-        dataset = to_dataset(frame, ["y"], name="toy")
+        dataset = read_dataset(frame, ["y"], name="toy")
     nan = np.nan
     expected = {
         "number": [1.5, nan, 3, 4],
@@ -107,8 +107,8 @@ def test_what_a_column_becomes():
 def test_columns_that_are_no_numbers(name, values):
     frame = {"a": np.arange(30) / 7, name: values, "y": [0, 1] * 15}
     with pytest.raises(TableError, match=rf"'{name}' \({name}\).*drop=.*TableClassifier"):
-        to_dataset(frame, ["y"])
-    dataset = to_dataset(frame, ["y"], drop=[name])
+        read_dataset(frame, ["y"])
+    dataset = read_dataset(frame, ["y"], drop=[name])
     assert dataset.feature_names == ("a",)
     assert dataset.coding.left_out == (name,)
 
@@ -120,19 +120,19 @@ def test_what_becomes_of_ids_is_said():
         pytest.warns(UserWarning, match="'row'.*used as a number"),
         pytest.warns(UserWarning, match="'key'.*left out"),
     ):
-        dataset = to_dataset(frame, ["y"])
+        dataset = read_dataset(frame, ["y"])
     np.testing.assert_array_equal(dataset.X.ravel(), range(30))
     assert dataset.coding.left_out == ("key",)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        to_dataset(frame, ["y"], kinds={"row": "number"}, drop=["key"])
+        read_dataset(frame, ["y"], kinds={"row": "number"}, drop=["key"])
 
 
 @pytest.mark.filterwarnings("ignore:the column 'key' seems to be an id")
 def test_a_table_of_ids_only_has_no_features():
     frame = {"key": [f"T-{i:03}" for i in range(30)], "y": [0, 1] * 15}
     with pytest.raises(TableError, match="features"):
-        to_dataset(frame, ["y"])
+        read_dataset(frame, ["y"])
 
 
 def test_data_sets_are_the_same_after_writing_and_reading(tmp_path):
@@ -168,8 +168,7 @@ def test_a_schema_file(file, tmp_path):
     schema = write_schema(
         Schema(columns, ("none of it",)),
         tmp_path / "schema.toml",
-        drop=["c"],
-        reading={"delimiter": ";", "encoding": "latin-1"},
+        KnownColumns(drop=("c",), reading={"delimiter": ";", "encoding": "latin-1"}),
     )
     path = tmp_path / "x.csv"
     path.write_text("a;b;c;y\n1;1;ä;0\n2;2;ö;1\nnone of it;3;ü;1\n", encoding="latin-1")
@@ -278,7 +277,7 @@ def test_a_word_of_the_training_data_is_not_missing(tmp_path):
 
 def test_types_of_parquet_for_a_model_of_arrays(tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
-    data = to_dataset({"a": [True, False], "g": ["1", "2"], "h": ["u", "v"], "y": [1, 0]}, ["y"])
+    data = read_dataset({"a": [True, False], "g": ["1", "2"], "h": ["u", "v"], "y": [1, 0]}, ["y"])
     new = pa.table({"a": [True, None], "g": [2, 1], "h": ["v", "u"]})
     parquet.write_table(new, tmp_path / "new.parquet")
     X, _ = match(data, tmp_path / "new.parquet")

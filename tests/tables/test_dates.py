@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from imcc.tables import TableEncoder, TableError, infer_schema
-from imcc.tables._columns import DATE_FORMATS, ISO
+from imcc.tables._columns import as_table
+from imcc.tables._dates import DATE_FORMATS, ISO
+from imcc.tables._typed import typed_arrays
 
 pa = pytest.importorskip("pyarrow")
 pandas = pytest.importorskip("pandas")
@@ -20,9 +22,9 @@ DOCUMENTATION = Path(__file__).parents[2] / "docs" / "tables.md"
 
 def days(values, later=None, **options):
     """Return the days since 1970 of a column, or of a later one."""
-    encoder = TableEncoder(**options).fit({"d": values, "n": np.arange(len(values)) / 7})
-    later = values if later is None else later
-    return encoder.typed_columns({"d": later, "n": np.arange(len(later)) / 7})["d"].tolist()
+    schema = infer_schema({"d": values}, **options)
+    later = pa.table({"d": pa.array(values if later is None else later)})
+    return typed_arrays(as_table(later), schema)["d: day"].tolist()
 
 
 def number(year, month, day):

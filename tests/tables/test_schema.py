@@ -11,7 +11,7 @@ from imcc.datasets import DataWarning
 from imcc.tables import TableEncoder, TableError, infer_schema, read_table
 from imcc.tables._columns import as_table
 from imcc.tables._labels import indicator_columns
-from imcc.tables._typed import typed_frame
+from imcc.tables._typed import typed_arrays
 
 pa = pytest.importorskip("pyarrow")
 pandas = pytest.importorskip("pandas")
@@ -30,7 +30,7 @@ def kind_of(values, name="x", **options):
 def read_as(table, later=None):
     """Return the schema of a table, and it or a later one as that schema reads it."""
     schema = infer_schema(table)
-    return schema, typed_frame(as_table({**table, **(later or {})}), schema)
+    return schema, typed_arrays(as_table({**table, **(later or {})}), schema)
 
 
 @pytest.mark.parametrize(
@@ -328,12 +328,12 @@ def test_amounts_are_numbers(cells, numbers, currency):
     schema = infer_schema({"price": cells})
     assert (schema["price"].kind, schema["price"].currency) == ("number", currency)
     assert f"{currency} 12 is read as 12" in schema["price"].becomes
-    found = typed_frame(as_table({"price": cells}), schema)["price"]
+    found = typed_arrays(as_table({"price": cells}), schema)["price"]
     np.testing.assert_allclose(found, numbers)
     # Another currency later is not the same number.
     other = "£" if currency != "£" else "€"
     with pytest.raises(TableError, match="price"):
-        typed_frame(as_table({"price": [f"{other} 12"]}), schema)
+        typed_arrays(as_table({"price": [f"{other} 12"]}), schema)
 
 
 def test_amounts_in_two_currencies_are_said_to_be_no_numbers():

@@ -39,7 +39,6 @@ PARTS: dict[str, str] = {
     "EnsembleModel": "imcc._math.ensemble.model:EnsembleModel",
     "EnsembleSpace": "imcc._math.ensemble.views:Space",
     "EnsembleView": "imcc._math.ensemble.views:View",
-    "Indicators": "imcc.tables._transformer:Indicators",
     "IsotonicMap": "imcc._math.score_maps:IsotonicMap",
     "Kernel": "imcc._math.kernels:Kernel",
     "KernelModel": "imcc._math.kernels:KernelModel",
@@ -54,6 +53,10 @@ PARTS: dict[str, str] = {
     "Sigmoid": "imcc.baselines._platt:Sigmoid",
     "Schema": "imcc.tables._schema:Schema",
     "SchemaColumn": "imcc.tables._schema:Column",
+    "TableCategory": "imcc.tables._steps:Category",
+    "TableMissing": "imcc.tables._steps:Missing",
+    "TableNumbers": "imcc.tables._steps:Numbers",
+    "TableText": "imcc.tables._steps:Text",
     "BoostedTrees": "imcc._math.ensemble.trees:Trees",
 }
 

@@ -122,15 +122,7 @@ def describe(
                 about["source"] = dataset.source
         facts = None if dataset is None else data.describe(dataset, n_pairs=_TOP)
         if schema_to is not None:
-            write_schema(
-                schema,
-                schema_to,
-                tags=known.tags,
-                separator=known.separator,
-                drop=known.drop,
-                unknown_labels=known.unknown_labels,
-                reading=known.reading,
-            )
+            write_schema(schema, schema_to, known)
     if as_json:
         facts_of = {} if facts is None else facts.to_dict()
         if is_table:

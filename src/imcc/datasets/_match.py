@@ -96,9 +96,11 @@ def read_matching(
         options = {name: value for name, value in options.items() if name in known}
     if chosen.reader is None:
         # Not at the top: that package imports this one.
-        from imcc.tables._dataset import match_table
+        from imcc.tables._dataset import match_rows
+        from imcc.tables._load import open_tables
 
-        return match_table(contents, feature_names, label_names, coding, **wanted, **options)
+        rows = open_tables(contents, **options)
+        return match_rows(rows, feature_names, label_names, coding, **wanted)
     if chosen.name in ("mulan", "meka"):
         table = join_tables([parse_arff(content, **options) for content in contents])
         places = match_columns(

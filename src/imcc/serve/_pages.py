@@ -15,7 +15,7 @@ from imcc.inspection import model_page
 from imcc.persistence._card import ModelCard
 from imcc.tables._predict import table_model
 from imcc.tables._schema import Column
-from imcc.tables._transformer import indicated
+from imcc.tables._steps import Category
 
 # What the values of a column may be in JSON; as in a file, numbers may be texts.
 _TYPES = {
@@ -67,8 +67,9 @@ def form_page(model: Any, card: ModelCard) -> str:
 def _known_values(inner: Any) -> dict[str, list[str]]:
     """Return the frequent values of each category: those of few rows are nobody's business."""
     return {
-        name: [value for value, place in known.places.items() if place != known.unknown]
-        for name, known in indicated(inner.estimator_["table"].encoder_).items()
+        step.column: step.frequent
+        for step in inner.estimator_["table"].steps_
+        if isinstance(step, Category)
     }
 
 

@@ -8,13 +8,14 @@ any size.  :func:`read_dataset` converts a table of numbers and categories to ar
 """
 
 from imcc.tables._classifier import TableClassifier
-from imcc.tables._dataset import read_dataset, to_dataset
+from imcc.tables._dataset import read_dataset
 from imcc.tables._encoder import TableEncoder, UnknownValuesWarning
 from imcc.tables._example import example_table
+from imcc.tables._infer import infer_schema
 from imcc.tables._labels import read_tags, tag_matrix
 from imcc.tables._load import read_table
 from imcc.tables._predict import write_predictions
-from imcc.tables._schema import Column, Schema, TableError, infer_schema
+from imcc.tables._schema import Column, Schema, TableError
 from imcc.tables._toml import KnownColumns, read_schema, write_schema
 
 __all__ = [
@@ -32,7 +33,6 @@ __all__ = [
     "read_table",
     "read_tags",
     "tag_matrix",
-    "to_dataset",
     "write_predictions",
     "write_schema",
 ]

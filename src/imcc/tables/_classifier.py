@@ -38,9 +38,8 @@ from imcc.estimators import (
 )
 from imcc.estimators.base import FitScoreMixin, HeldOutMixin, labelled_frame
 from imcc.estimators.cross_fit import deciding_method, label_scores, top_labels
-from imcc.tables._balance import WEIGHTS, blocks_of
 from imcc.tables._columns import as_table
-from imcc.tables._encoder import TableEncoder
+from imcc.tables._encoder import WEIGHTS, TableEncoder, blocks_of
 from imcc.tables._labels import read_labels, tag_separator
 from imcc.tables._schema import Schema, TableError, require_rows
 
@@ -49,6 +48,8 @@ _TEXT_WEIGHTS = (1.0, 4.0, 16.0)
 # Maximum number of rows used to choose the weights; with fewer than the minimum, the default.
 _ROWS_TO_CHOOSE = 1000
 _FEWEST_ROWS = 20
+# Approximate shares of the time of choosing the weights, encoding and fitting.
+_SHARES = (0.05, 0.1, 0.85)
 
 
 def _has(method: str) -> Any:
@@ -227,9 +228,7 @@ class TableClassifier(HeldOutMixin, FitScoreMixin, BaseEstimator):
         try:
             self._fit(table, Y, names, used, weights, groups)
         except TableError as error:
-            if error.row is None:
-                raise
-            raise TableError(error.problem, int(kept[error.row])) from error
+            raise error.renumbered(lambda row: int(kept[row])) from error
         self.tags_column_ = y if isinstance(y, str) else None
         self.separator_ = tag_separator(table[y], self.separator) if isinstance(y, str) else None
         return self
@@ -252,13 +251,12 @@ class TableClassifier(HeldOutMixin, FitScoreMixin, BaseEstimator):
             missing_words=self.missing_words,
         )
         schema = encoder._infer_schema(table, used)
-        shares = self._shares(table, schema)
-        with part(0, shares, "weighing text against the other columns"):
+        with part(0, _SHARES, "weighing text against the other columns"):
             weights = self._choose_weights(table, schema, Y, sample_weight, groups)
         encoder.set_params(weights=weights)
-        with part(1, shares, "turning columns into features"):
+        with part(1, _SHARES, "turning columns into features"):
             features = encoder.fit_schema(table, schema)
-        with part(2, shares, "fitting"):
+        with part(2, _SHARES, "fitting"):
             classifier = self._classifier(encoder, features, groups)
             fit_with(classifier, features, Y, sample_weight=sample_weight, groups=groups)
         self.estimator_ = Pipeline([("table", encoder), ("classifier", classifier)])
@@ -477,17 +475,6 @@ class TableClassifier(HeldOutMixin, FitScoreMixin, BaseEstimator):
             return chosen
         all_columns = features.shape[0] >= MANY_ROWS or not len(plain)
         return clone(chosen).set_params(trees="all" if all_columns else plain.tolist())
-
-    def _shares(self, table: Any, schema: Schema) -> tuple[float, float, float]:
-        """Return the approximate times of choosing weights, encoding and fitting."""
-        n = table.num_rows
-        chooses = self.weights == "auto" and any(b.startswith("text ") for b in blocks_of(schema))
-        choose = 1e-6 * min(n, _ROWS_TO_CHOOSE) ** 2 if chooses else 0.0
-        slow = self.estimator is None or hasattr(self.estimator, "fit_held_out")
-        fit = 3e-4 * n**1.4 + 1e-11 * n**3 if slow else 1e-6 * n**2
-        max_time = getattr(self.estimator, "max_time", None)
-        fit = fit if max_time is None else min(fit, max_time)
-        return choose, 3e-4 * n, fit
 
     def _choose_weights(
         self,

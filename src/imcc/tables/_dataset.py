@@ -15,22 +15,12 @@ from imcc._utils.errors import Message, given
 from imcc.datasets import Dataset
 from imcc.datasets._coding import Coding
 from imcc.datasets._encode import choose_labels, encode_features
-from imcc.datasets._files import MAX_CELLS, Source
+from imcc.datasets._files import MAX_CELLS, Content
 from imcc.datasets._match import encode_as_before, match_columns
 from imcc.datasets._table import Attribute, Table
-from imcc.tables._columns import (
-    arrow,
-    as_table,
-    compute,
-    currency_of,
-    is_text,
-    looks_numeric,
-    number_form,
-    plain_column,
-    to_flags,
-    with_points,
-)
+from imcc.tables._columns import arrow, as_table, is_text, plain_column
 from imcc.tables._load import TableSource, known_columns, open_tables
+from imcc.tables._numbers import NumberForm, number_form, plain_numbers, to_flags
 from imcc.tables._schema import Column, TableError
 from imcc.tables._toml import KnownColumns, read_schema
 from imcc.tables._typed import typed_column, words_and_codes
@@ -41,7 +31,7 @@ _INFINITE = ("inf", "infinity")
 
 
 def read_dataset(
-    path: Source | Sequence[Source],
+    source: Any,
     labels: int | Sequence[str] | None = None,
     *,
     label_prefix: str | None = None,
@@ -49,6 +39,7 @@ def read_dataset(
     schema: str | os.PathLike[str] | None = None,
     kinds: Mapping[str, str] | None = None,
     drop: Sequence[str] = (),
+    missing_words: Collection[str] = (),
     delimiter: str | None = None,
     header: bool = True,
     encoding: str | None = None,
@@ -56,16 +47,31 @@ def read_dataset(
     member: str | None = None,
     name: str | None = None,
 ) -> Dataset:
-    r"""Read a table whose columns are numbers, yes/no or categories as a data set.
+    r"""Convert a table whose columns are numbers, yes/no or categories to a data set.
+
+    Numbers stay as they are, yes/no becomes 1 and 0, and missing values are NaN.  A category of two
+    values becomes 0 and 1, in alphabetical order, and one of more values an indicator per value.
 
     Parameters
     ----------
-    path : path or list of paths
-        CSV, TSV or Parquet files or spreadsheets, as for :func:`read_table`.
-    labels, label_prefix, tags, kinds, drop
-        As for :func:`to_dataset`.
+    source : path, list of paths, or table
+        CSV, TSV or Parquet files or spreadsheets, as for :func:`read_table`; or a pandas or polars
+        data frame, a pyarrow table, or a mapping of names to columns.
+    labels : list of str or int, default=None
+        Label columns of 0 and 1; or their number, where a positive number means the first columns
+        and a negative one the last columns.
+    label_prefix : str, default=None
+        Prefix of the names of the label columns, instead of ``labels``.
+    tags : str, default=None
+        Column that lists the labels of each row, instead of ``labels``.
     schema : path-like, default=None
         Schema file, as written by :func:`write_schema`.
+    kinds : mapping of str to str, default=None
+        Kinds that override the inferred ones, as for :func:`infer_schema`.
+    drop : sequence of str, default=()
+        Columns that are not used.
+    missing_words : collection of str, default=()
+        Further words for a missing value.
     delimiter, header, encoding, max_bytes, member
         As for :func:`read_table`.
     name : str, default=None
@@ -79,7 +85,9 @@ def read_dataset(
     Raises
     ------
     imcc.datasets.DataFormatError
-        If the file is invalid, or has a column of text, dates or ids; with the file and the line.
+        If a file is invalid, or has a column of text, dates or ids; with the file and the line.
+    TableError
+        The same for a table in memory.
 
     See Also
     --------
@@ -99,90 +107,25 @@ def read_dataset(
            [1.994e+03, 0.000e+00]])
     >>> folder.cleanup()
     """
-    from_schema = KnownColumns() if schema is None else read_schema(schema)
-    reading: dict[str, Any] = {
-        "delimiter": delimiter,
-        "header": header,
-        "encoding": encoding,
-        "max_bytes": max_bytes,
-        "member": member,
-    }
-    source = open_tables(path, **{**reading, **from_schema.reading})
+    known = KnownColumns() if schema is None else read_schema(schema)
+    if isinstance(source, (str, os.PathLike, Content, list, tuple)):
+        reading: dict[str, Any] = {
+            "delimiter": delimiter,
+            "header": header,
+            "encoding": encoding,
+            "max_bytes": max_bytes,
+            "member": member,
+        }
+        table = open_tables(source, **{**reading, **known.reading})
+    else:
+        table = TableSource([], as_table(source), [0])
+    name = name or table.name or "table"
+    path = table.path or name
+    names = table.table.column_names
     known = known_columns(
-        source.table.column_names,
-        source.path,
-        schema=from_schema,
-        labels=labels,
-        label_prefix=label_prefix,
-        tags=tags,
-        kinds=kinds,
-        drop=drop,
-    )
-    return _dataset(source, known, name or source.name)
-
-
-def to_dataset(
-    frame: Any,
-    labels: int | Sequence[str] | None = None,
-    *,
-    label_prefix: str | None = None,
-    tags: str | None = None,
-    kinds: Mapping[str, str] | None = None,
-    drop: Sequence[str] = (),
-    missing_words: Collection[str] = (),
-    name: str = "table",
-) -> Dataset:
-    """Convert a table whose columns are numbers, yes/no or categories to a data set.
-
-    Numbers stay as they are, yes/no becomes 1 and 0, and missing values are NaN.  A category of two
-    values becomes 0 and 1, in alphabetical order, and one of more values an indicator per value.
-
-    Parameters
-    ----------
-    frame : pandas or polars data frame, pyarrow table, or mapping of names to columns
-        The table.
-    labels : list of str or int, default=None
-        Label columns of 0 and 1; or their number, where a positive number means the first columns
-        and a negative one the last columns.
-    label_prefix : str, default=None
-        Prefix of the names of the label columns, instead of ``labels``.
-    tags : str, default=None
-        Column that lists the labels of each row, instead of ``labels``.
-    kinds : mapping of str to str, default=None
-        Kinds that override the inferred ones, as for :func:`infer_schema`.
-    drop : sequence of str, default=()
-        Columns that are not used.
-    missing_words : collection of str, default=()
-        Further words for a missing value.
-    name : str, default="table"
-        Name of the data set.
-
-    Returns
-    -------
-    imcc.datasets.Dataset
-        The data.
-
-    Raises
-    ------
-    TableError
-        If a column is text, a date or an id, or a value is invalid.
-
-    See Also
-    --------
-    read_dataset : Reads a file.
-    TableClassifier : Also uses text and dates, and replaces missing values.
-
-    Examples
-    --------
-    >>> table = {"size": [1.5, 2.5], "colour": ["red", "blue"], "cat": [1, 0]}
-    >>> pets = to_dataset(table, ["cat"])
-    >>> pets.feature_names, pets.X.tolist()
-    (('size', 'colour'), [[1.5, 1.0], [2.5, 0.0]])
-    """
-    source = TableSource([], as_table(frame), [0])
-    known = known_columns(
-        source.table.column_names,
-        name,
+        names,
+        path,
+        schema=known,
         labels=labels,
         label_prefix=label_prefix,
         tags=tags,
@@ -190,39 +133,33 @@ def to_dataset(
         drop=drop,
         missing_words=missing_words,
     )
-    return _dataset(source, known, name)
-
-
-def _dataset(source: TableSource, known: KnownColumns, name: str) -> Dataset:
     if not known.label_columns:
-        # With the columns of a file, for the message.
-        choose_labels(source.table.column_names, None, None, source.path or name)
-    schema = source.schema(known)
-    Y, label_names = source.labels(known)
-    with source.located():
-        columns = [column for column in schema if column.kind != "label"]
+        choose_labels(names, None, None, path)  # an error that names the columns
+    types = table.schema(known)
+    Y, label_names = table.labels(known)
+    with table.located():
+        columns = [column for column in types if column.kind != "label"]
         _refuse_kinds(columns)
-        missing = schema.missing_words
-        ids = {
-            column.name: plain_column(column.name, source.table[column.name], missing)
+        missing = types.missing_words
+        left_out = [
+            column.name
             for column in columns
-            if column.kind == "id"
-        }
-        left_out = [name for name, values in ids.items() if not _counts_rows(name, values)]
+            if column.kind == "id" and not _counts_rows(column.name, table.table, missing)
+        ]
         columns = [column for column in columns if column.name not in left_out]
         if not columns:
             raise TableError("the table has no columns that could be features")
-        table = _columns(
-            [_column(column, source.table[column.name], missing) for column in columns],
-            source.path or name,
-            max((file.limits.max_cells for file in source.files), default=MAX_CELLS),
+        values = _columns(
+            [_column(column, table.table[column.name], missing) for column in columns],
+            path,
+            max((file.limits.max_cells for file in table.files), default=MAX_CELLS),
         )
-        X, feature_names, coding = encode_features(table, range(len(columns)))
+        X, feature_names, coding = encode_features(values, range(len(columns)))
     if known.drop or left_out:
         coding = coding or Coding()
         coding = replace(coding, left_out=(*coding.left_out, *known.drop, *left_out))
     return Dataset(
-        X, Y, tuple(feature_names), tuple(label_names), name, source=source.path, coding=coding
+        X, Y, tuple(feature_names), tuple(label_names), name, source=table.path, coding=coding
     )
 
 
@@ -241,15 +178,15 @@ def _refuse_kinds(columns: Sequence[Column]) -> None:
         )
 
 
-def _counts_rows(name: str, values: Any) -> bool:
+def _counts_rows(name: str, table: Any, missing: Collection[str]) -> bool:
     """Return whether an id is a number, and warn of what becomes of it."""
-    counts = bool(not is_text(values) or compute().all(looks_numeric(values)).as_py())
+    counts = _has_numbers(plain_column(name, table[name], missing))
     happens = "it is used as a number" if counts else "it is left out"
     warnings.warn(
         f"the column {name!r} seems to be an id: {happens}; leave it out with drop, or state what "
         f"it is with kinds={{{name!r}: {'number' if counts else 'category'!r}}}",
         UserWarning,
-        stacklevel=4,
+        stacklevel=3,
     )
     return counts
 
@@ -288,8 +225,12 @@ def _kind_of_constant(values: Any) -> str:
         return "category"
     if not to_flags(values)[1].any():
         return "yes/no"
-    is_number = not is_text(values) or compute().all(looks_numeric(values)).as_py()
-    return "number" if is_number else "category"
+    return "number" if _has_numbers(values) else "category"
+
+
+def _has_numbers(values: Any) -> bool:
+    """Return whether all values of a column are numbers."""
+    return not is_text(values) or plain_numbers(values).null_count == values.null_count
 
 
 def _words(name: str, values: Any) -> tuple[Attribute, np.ndarray]:
@@ -304,31 +245,6 @@ def _words(name: str, values: Any) -> tuple[Attribute, np.ndarray]:
     return Attribute(name, "nominal", tuple(words[i] for i in order)), positions[codes]
 
 
-def match_table(
-    path: Source | Sequence[Source],
-    feature_names: Sequence[str],
-    label_names: Sequence[str],
-    coding: Coding,
-    *,
-    with_labels: bool,
-    ignore_extra: bool,
-    **reading: Any,
-) -> tuple[Any, np.ndarray | None]:
-    """Read rows for a model that was fitted to arrays; columns are matched to features by name.
-
-    Columns that had words in the training data are read as words, and others as numbers or yes/no;
-    see :func:`imcc.datasets._match.read_matching`.
-    """
-    return match_rows(
-        open_tables(path, **reading),
-        feature_names,
-        label_names,
-        coding,
-        with_labels=with_labels,
-        ignore_extra=ignore_extra,
-    )
-
-
 def match_rows(
     source: TableSource,
     feature_names: Sequence[str],
@@ -338,7 +254,11 @@ def match_rows(
     with_labels: bool,
     ignore_extra: bool,
 ) -> tuple[Any, np.ndarray | None]:
-    """Return the rows of a table that was read, as :func:`match_table` does."""
+    """Return the rows of a table for a model that was fitted to arrays, matched by name.
+
+    Columns that had words in the training data are read as words, and others as numbers or yes/no;
+    see :func:`imcc.datasets._match.read_matching`.
+    """
     names = source.table.column_names
     places = match_columns(names, feature_names, label_names, coding, ignore_extra, source.path)
     known: dict[str, set[str]] = {column: set(code) for column, code in coding.codes.items()}
@@ -354,7 +274,7 @@ def match_rows(
         X = encode_as_before(table, [distinct.index(j) for j in places], feature_names, coding)
     if not with_labels:
         return X, None
-    return X, source.label_columns(label_names)
+    return X, source.labels_of(label_names)
 
 
 def _as_before(
@@ -368,11 +288,7 @@ def _as_before(
         return _words(name, values)
     if not to_flags(values)[1].any():
         column = Column(name, "yes/no")
-    elif is_text(values):
-        currency = currency_of(values)
-        plain = with_points(values, ".", currency=currency)
-        decimal, percent = number_form(name, plain, stated=True)
-        column = Column(name, "number", decimal=decimal, percent=percent, currency=currency)
     else:
-        column = Column(name, "number")
+        form = number_form(name, values, stated=True) if is_text(values) else NumberForm()
+        column = Column(name, "number", **form._asdict())
     return Attribute(name), typed_column(column, values)[name]

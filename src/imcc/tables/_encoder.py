@@ -1,4 +1,4 @@
-"""TableEncoder: from a table to features, by a schema and scikit-learn's own transformers."""
+"""TableEncoder: from a table to features, by a schema."""
 
 from __future__ import annotations
 
@@ -10,20 +10,23 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.compose import ColumnTransformer
 from sklearn.utils.validation import check_is_fitted
 
-from imcc.tables._balance import block_scales, check_weights, scaled
+from imcc._utils.errors import InvalidArgumentError
+from imcc.datasets._errors import listed, repeated
 from imcc.tables._columns import as_table
-from imcc.tables._schema import Schema, TableError, infer_schema, require_rows
-from imcc.tables._transformer import (
-    BLOCK_ROWS,
-    fit_column_transformer,
-    indicated,
-    transform_columns,
-)
-from imcc.tables._typed import MISSING_VALUE, date_parts, typed_arrays
+from imcc.tables._infer import infer_schema
+from imcc.tables._schema import Schema, TableError, require_rows
+from imcc.tables._steps import BLOCK_ROWS, Category, Cells, Entries, Text, fit_steps
+from imcc.tables._typed import MISSING_VALUE, typed_arrays, typed_names
 
+#: The shares of the features' variance that a kind's columns have by default.
+WEIGHTS = {"numbers": 1.0, "categories": 1.0, "text": 4.0}
+# Entries that are summed together, and those that are looked at at a time.
+_BLOCK_ENTRIES = 2**20
+_FEW_ENTRIES = 2**16
+# Features are sparse if this fraction of the entries is stored at most, as in scikit-learn.
+_MOST_STORED = 0.3
 # Different unknown values of a column that are counted one by one, and what stands for the rest.
 _MOST_UNKNOWN = 1000
 _OTHER_VALUES = "(others)"
@@ -33,8 +36,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     r"""Convert a table with columns of any type to features.
 
     The types are inferred from the training table (:func:`infer_schema`) and applied unchanged to
-    other tables, whose columns are matched by name.  The features are computed by a
-    ``ColumnTransformer``:
+    other tables, whose columns are matched by name.  The features are those of transformers of
+    scikit-learn:
 
     * numbers and parts of dates: missing values are replaced by the median, with an indicator if
       they are frequent (at least 5 %); scaled by the range of the middle 90 % of the values;
@@ -68,8 +71,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     ----------
     schema_ : Schema
         Types of the columns.
-    encoder_ : ColumnTransformer
-        The fitted transformer, with the scales of the blocks as ``transformer_weights``.
+    steps_ : list
+        What was learned from the columns, in the order of the features.
+    scales_ : list of float
+        The factor on the features of each step, which balances the blocks.
+    is_sparse_ : bool
+        Whether features are a sparse matrix: if most of them are 0, and not all are numbers.
     n_features_in_ : int
         Number of columns of the table, except labels and dropped columns.
     feature_names_in_ : ndarray of str
@@ -169,7 +176,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self._weigh(self._fit_unweighted(as_table(X), schema), weights)
 
     def _fit_unweighted(self, table: Any, schema: Schema) -> Any:
-        """Fit the transformers, and return the features before blocks are weighted."""
+        """Fit the steps, and return the features before blocks are weighted."""
         require_rows(table)
         if not schema.features:
             kinds = ", ".join(f"{c.name!r} is {c.kind}" for c in schema.columns[:10])
@@ -177,21 +184,123 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 "the table has no columns that could be features: "
                 + (kinds or "it has none, or all are dropped")
             )
-        encoder = fit_column_transformer(table, schema)
-        features, _ = _encoded(table, schema, encoder)
+        first = typed_arrays(table.slice(0, BLOCK_ROWS), schema)
+        names = [name for column in schema.feature_columns for name in typed_names(column)]
+        if twice := repeated(names):
+            raise TableError(
+                f"parts of dates and columns would have the same names: {listed(twice)}; rename "
+                "one of them"
+            )
         self.schema_ = schema
-        self.encoder_ = encoder
+        self.steps_ = fit_steps(table, schema)
+        self.scales_ = [1.0] * len(self.steps_)
         self.feature_names_in_ = np.array(
             [column.name for column in schema if column.kind != "label"], dtype=object
         )
         self.n_features_in_ = len(self.feature_names_in_)
-        return features
+        # By the first rows, as in scikit-learn's ColumnTransformer.  With numbers only, of which
+        # none are left out, features are dense.
+        n_rows, n_stored = min(table.num_rows, BLOCK_ROWS), 0
+        for step in self.steps_:
+            may_be_sparse = isinstance(step, Category | Text)
+            n_stored += len(step.entries(first)[0]) if may_be_sparse else n_rows * step.width
+        self.is_sparse_ = n_stored < _MOST_STORED * n_rows * self._n_features
+        return self._encoded(table)[0]
+
+    @property
+    def _n_features(self) -> int:
+        return sum(step.width for step in self.steps_)
 
     def _weigh(self, features: Any, weights: Mapping[str, float]) -> Any:
-        """Scale the blocks of the training table's features in place, and those of later tables."""
-        scales = block_scales(self.encoder_, features, self.schema_, weights)
-        self.encoder_.set_params(transformer_weights=scales)
-        return scaled(features, self.encoder_, scales)
+        """Scale the blocks of the training table's features in place, and those of later tables.
+
+        The variance of a block is the sum of the variances of its features, that is, half of the
+        mean squared distance of two rows.
+        """
+        blocks, widths = blocks_of(self.schema_), [step.width for step in self.steps_]
+        parts = np.repeat([step.part for step in self.steps_], widths)
+        variances, totals = _variances(features), dict.fromkeys(blocks, 0.0)
+        for part in dict.fromkeys(step.part for step in self.steps_):
+            totals[_block_of(part)] += float(variances[parts == part].sum())
+        scales = {}
+        for block, columns in blocks.items():
+            wanted = weights["text" if block.startswith("text ") else block] * len(columns)
+            scales[block] = float(np.sqrt(wanted / totals[block])) if totals[block] > 0 else 1.0
+        self.scales_ = [scales[_block_of(step.part)] for step in self.steps_]
+        factors = np.repeat(self.scales_, widths)
+        if not sp.issparse(features):
+            features *= factors
+            return features
+        for start in range(0, features.nnz, _FEW_ENTRIES):
+            some = slice(start, start + _FEW_ENTRIES)
+            features.data[some] *= factors[features.indices[some]]
+        return features
+
+    def _encoded(self, table: Any) -> tuple[Any, dict[str, dict[str, int]]]:
+        """Return the features of a table, and the counts of values that training did not have.
+
+        They are computed in blocks of rows, and stored in arrays that are resized in place, so that
+        only the table and the features are in memory completely.
+        """
+        require_rows(table)
+        shape = table.num_rows, self._n_features
+        dense = None if self.is_sparse_ else np.zeros(shape)
+        data, indices = np.empty(0), np.empty(0, dtype=np.int32)
+        counts, end = [np.zeros(1, dtype=np.int64)], 0
+        unknown: dict[str, dict[str, int]] = {}
+        for start in range(0, table.num_rows, BLOCK_ROWS):
+            part = table.slice(start, BLOCK_ROWS)
+            try:
+                cells = typed_arrays(part, self.schema_)
+            except TableError as error:
+                raise error.renumbered(start.__add__) from error
+            add_counts(unknown, self._unknown_values(cells))
+            rows, places, values = self._entries(cells)
+            if dense is not None:
+                dense[start + rows, places] = values
+                continue
+            # The steps are in the order of their features: so are the entries of each row, then.
+            order = np.argsort(rows, kind="stable")
+            begin, end = end, end + len(rows)
+            if end > len(data):  # room for further rows like these, and a few more
+                n_left = table.num_rows - start - part.num_rows
+                room = end + len(rows) * n_left // part.num_rows * 51 // 50
+                data.resize(room, refcheck=False)
+                indices.resize(room, refcheck=False)
+            data[begin:end], indices[begin:end] = values[order], places[order]
+            counts.append(np.bincount(rows, minlength=part.num_rows))
+        if dense is not None:
+            return dense, unknown
+        data.resize(end, refcheck=False)
+        indices.resize(end, refcheck=False)
+        return sp.csr_matrix((data, indices, np.cumsum(np.concatenate(counts))), shape), unknown
+
+    def _entries(self, cells: Cells) -> Entries:
+        """Return the features of rows that are not 0."""
+        parts, width = [], 0
+        for step, scale in zip(self.steps_, self.scales_, strict=True):
+            rows, places, values = step.entries(cells)
+            values *= scale
+            parts.append((rows, places + width, values))
+            width += step.width
+        rows, places, values = map(np.concatenate, zip(*parts, strict=True))
+        if places.max(initial=-1) >= width:  # SciPy's compiled code does not check what a file says
+            raise ValueError("the encoder is damaged: its features have wrong numbers")
+        return rows, places, values
+
+    def _unknown_values(self, cells: Cells) -> dict[str, dict[str, int]]:
+        """Count the values of rows that are not in the training table."""
+        found: dict[str, dict[str, int]] = {}
+        for name in self.schema_.of_kind("yes/no"):
+            flags = cells[name]
+            others = flags[~(np.isnan(flags) | (flags == 0) | (flags == 1))]
+            found[name] = Counter(f"{flag:.15g}" for flag in others.tolist())
+        for step in self.steps_:
+            if isinstance(step, Category):
+                values = Counter(cells[step.column].tolist())
+                values.pop(MISSING_VALUE, None)
+                found[step.column] = {v: n for v, n in values.items() if v not in step.places}
+        return {name: values for name, values in found.items() if values}
 
     def transform(self, X: Any) -> Any:
         """Return the features of a table.
@@ -206,14 +315,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ndarray or CSR matrix of shape (n_samples, n_features)
         """
         check_is_fitted(self)
-        features, unknown = _encoded(as_table(X), self.schema_, self.encoder_)
+        features, unknown = self._encoded(as_table(X))
         if unknown:
             warnings.warn(UnknownValuesWarning(unknown), stacklevel=2)
         return features
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the features, derived from those of the columns."""
-        return np.array([name for _, name in self._features()], dtype=object)
+        check_is_fitted(self)
+        return np.array([name for step in self.steps_ for _, name in step.names], dtype=object)
 
     def feature_columns(self) -> np.ndarray:
         """Return the column of the table that each feature is derived from.
@@ -222,57 +332,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         -------
         ndarray of str of shape (n_features,)
         """
-        return np.array([column for column, _ in self._features()], dtype=object)
-
-    def _features(self) -> list[tuple[str, str]]:
-        """Return the column of the table and the name of each feature."""
         check_is_fitted(self)
-        dates = [column for column in self.schema_ if column.kind == "date"]
-        origin = {part: column.name for column in dates for part in date_parts(column)}
-        found: list[tuple[str, str]] = []
-        for step, transformer, columns in self.encoder_.transformers_:
-            if step == "categories":
-                rare = transformer.infrequent_categories_
-                for column, values, others in zip(
-                    columns, transformer.categories_, rare, strict=True
-                ):
-                    few = set() if others is None else set(others)
-                    found += [(column, f"{column}={v}") for v in values if v not in few]
-                    found += [(column, f"{column}=infrequent")] if few else []
-            elif step.startswith("text "):
-                for part, vectorizer in transformer.transformer_list:
-                    form = "{} has '{}'" if part == "words" else "{} has '...{}...'"
-                    terms = vectorizer.get_feature_names_out()
-                    found += [(columns, form.format(columns, term)) for term in terms]
-            elif step != "remainder":
-                form = "{} is missing" if step == "missing" else "{}"
-                found += [(origin.get(c, c), form.format(c)) for c in columns]
-        return found
-
-    def typed_columns(self, X: Any) -> dict[str, np.ndarray]:
-        """Return the feature columns of a table, as numbers and text.
-
-        Parameters
-        ----------
-        X : pandas or polars data frame, pyarrow table, dict of columns, or list of records
-
-        Returns
-        -------
-        dict of str to ndarray
-            Numbers, 0 and 1 for yes/no, and days since 1970 for dates, NaN if missing; strings for
-            categories and text, None if missing.
-        """
-        check_is_fitted(self)
-        typed = typed_arrays(as_table(X), self.schema_)
-        found = {}
-        for name in self.schema_.features:
-            column = self.schema_[name]
-            values = typed[date_parts(column)[0] if column.kind == "date" else name]
-            if column.kind in ("category", "text"):
-                missing = "" if column.kind == "text" else MISSING_VALUE
-                values = np.array([None if v == missing else v for v in values], dtype=object)
-            found[name] = values
-        return found
+        return np.array([column for step in self.steps_ for column, _ in step.names], dtype=object)
 
     def set_output(self, *, transform: str | None = None) -> TableEncoder:
         """Set the container that ``transform`` returns, as for scikit-learn's transformers.
@@ -290,75 +351,56 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return super().set_output(transform=transform)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "encoder_")
+        return hasattr(self, "is_sparse_")
 
 
-def _encoded(
-    table: Any, schema: Schema, encoder: ColumnTransformer
-) -> tuple[Any, dict[str, dict[str, int]]]:
-    """Return the features of a table, and the counts of values that are not in the training table.
-
-    Computed in blocks of rows, so that only the table and the features are in memory completely.
-    """
-    require_rows(table)
-    dense: Any = None
-    sparse: _SparseRows | None = None
-    unknown: dict[str, dict[str, int]] = {}
-    for start in range(0, table.num_rows, BLOCK_ROWS):
-        try:
-            typed = typed_arrays(table.slice(start, BLOCK_ROWS), schema)
-        except TableError as error:
-            if error.row is None:
-                raise
-            raise TableError(error.problem, error.row + start) from error
-        _count_unknown_values(typed, schema, encoder, unknown)
-        block = transform_columns(encoder, typed)
-        if table.num_rows <= BLOCK_ROWS:
-            return block, unknown
-        if sp.issparse(block):
-            sparse = sparse or _SparseRows(table.num_rows, block)
-            sparse.append(block)
-        else:
-            dense = np.empty((table.num_rows, block.shape[1])) if dense is None else dense
-            dense[start : start + len(block)] = block
-    return dense if sparse is None else sparse.result(), unknown
+def check_weights(weights: Mapping[str, float] | None) -> dict[str, float]:
+    """Return the weights of all blocks; check those that are given."""
+    merged = {**WEIGHTS, **(weights or {})}
+    if set(merged) != set(WEIGHTS) or not all(
+        isinstance(w, (int, float)) and np.isfinite(w) and w > 0 for w in merged.values()
+    ):
+        raise InvalidArgumentError(
+            "weights", f"must give numbers above 0 to some of {sorted(WEIGHTS)}, got {weights!r}"
+        )
+    return merged
 
 
-class _SparseRows:
-    """A CSR matrix that is filled in blocks of rows, in arrays that are resized in place.
+def blocks_of(schema: Schema) -> dict[str, list[str]]:
+    """Return the blocks of features and their columns of the table."""
+    blocks = {
+        "numbers": schema.of_kind("number", "date", "yes/no"),
+        "categories": schema.of_kind("category"),
+    }
+    blocks |= {f"text {j}": [name] for j, name in enumerate(schema.of_kind("text"))}
+    return {name: columns for name, columns in blocks.items() if columns}
 
-    Collecting the blocks and concatenating them would need twice the memory.
-    """
 
-    def __init__(self, n_rows: int, first: Any) -> None:
-        self.shape = (n_rows, first.shape[1])
-        # The number of entries estimated from the first block, and a few more.
-        room = first.nnz * n_rows // max(first.shape[0], 1)
-        self.data = np.empty(room + room // 50 + 1)
-        self.indices = np.empty(len(self.data), dtype=np.int32)
-        self.counts = [np.zeros(1, dtype=np.int64)]
-        self.end = 0
+def _block_of(part: str) -> str:
+    """Return the block that a part of the features belongs to."""
+    return "numbers" if part in ("missing", "yes/no") else part
 
-    def append(self, block: Any) -> None:
-        block = sp.csr_matrix(block)
-        end = self.end + block.nnz
-        if end > len(self.data):
-            self._resize(end + len(self.data) // 16)
-        self.data[self.end : end] = block.data
-        self.indices[self.end : end] = block.indices
-        self.counts.append(np.diff(block.indptr))
-        self.end = end
 
-    def _resize(self, size: int) -> None:
-        # In place: nothing else refers to the arrays.
-        self.data.resize(size, refcheck=False)
-        self.indices.resize(size, refcheck=False)
-
-    def result(self) -> Any:
-        self._resize(self.end)
-        ends = np.cumsum(np.concatenate(self.counts))
-        ends = ends.astype(np.int32) if self.end <= np.iinfo(np.int32).max else ends
-        return sp.csr_matrix((self.data, self.indices, ends), shape=self.shape)
+def _variances(features: Any) -> np.ndarray:
+    """Return the variance of every feature, without another array of all entries."""
+    n_rows, n_columns = features.shape
+    sums, squares = np.zeros(n_columns), np.zeros(n_columns)
+    if sp.issparse(features):
+        for start in range(0, features.nnz, _BLOCK_ENTRIES):
+            own_sums, own_squares = np.zeros(n_columns), np.zeros(n_columns)
+            for first in range(start, min(start + _BLOCK_ENTRIES, features.nnz), _FEW_ENTRIES):
+                some = slice(first, first + _FEW_ENTRIES)
+                places, values = features.indices[some], features.data[some]
+                np.add.at(own_sums, places, values)
+                np.add.at(own_squares, places, values**2)
+            sums += own_sums
+            squares += own_squares
+    else:
+        for start in range(0, n_rows, BLOCK_ROWS):
+            block = features[start : start + BLOCK_ROWS]
+            sums += block.sum(axis=0)
+            squares += (block**2).sum(axis=0)
+    return squares / n_rows - (sums / n_rows) ** 2
 
 
 class UnknownValuesWarning(UserWarning):
@@ -382,42 +424,15 @@ class UnknownValuesWarning(UserWarning):
             "numbers as they are): " + "; ".join(said)
         )
 
-    def add_to(self, counts: dict[str, dict[str, int]]) -> None:
-        """Add the counts of this warning to others.
-
-        Parameters
-        ----------
-        counts : dict of str to dict of str to int
-            Modified in place.
-        """
-        for name, values in self.counts.items():
-            for value, often in values.items():
-                _add_unknown(counts, name, value, often)
-
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.counts,)
 
 
-def _add_unknown(counts: dict[str, dict[str, int]], name: str, value: str, often: int) -> None:
-    found = counts.setdefault(name, {})
-    # If the column has ids by mistake, the first thousand values are enough.
-    value = value if value in found or len(found) < _MOST_UNKNOWN else _OTHER_VALUES
-    found[value] = found.get(value, 0) + often
-
-
-def _count_unknown_values(
-    typed: Mapping[str, np.ndarray],
-    schema: Schema,
-    encoder: ColumnTransformer,
-    counts: dict[str, dict[str, int]],
-) -> None:
-    """Count values that are not in the training table."""
-    for name in schema.of_kind("yes/no"):
-        flags = typed[name]
-        others = flags[~(np.isnan(flags) | (flags == 0) | (flags == 1))]
-        for value, often in zip(*np.unique(others, return_counts=True), strict=True):
-            _add_unknown(counts, name, f"{value:.15g}", int(often))
-    for name, known in indicated(encoder).items():
-        for value, often in Counter(typed[name].tolist()).items():
-            if value not in known.places and value != MISSING_VALUE:
-                _add_unknown(counts, name, str(value), often)
+def add_counts(counts: dict[str, dict[str, int]], more: Mapping[str, Mapping[str, int]]) -> None:
+    """Add the counts of unknown values of columns to others, in place."""
+    for name, values in more.items():
+        found = counts.setdefault(name, {})
+        for value, often in values.items():
+            # If the column has ids by mistake, the first thousand values are enough.
+            key = value if value in found or len(found) < _MOST_UNKNOWN else _OTHER_VALUES
+            found[key] = found.get(key, 0) + often

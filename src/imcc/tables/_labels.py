@@ -17,9 +17,9 @@ from imcc.tables._columns import (
     TableError,
     check_column,
     plain_column,
-    to_flags,
     to_python,
 )
+from imcc.tables._numbers import to_flags
 
 # Separators of tags that are detected, in order of priority.
 SEPARATORS = ("|", ";", ",")

@@ -21,11 +21,12 @@ from imcc.datasets._files import Content, Source, refuses_by_memory
 from imcc.datasets._match import check_extra
 from imcc.persistence._card import ModelCard, make_card
 from imcc.tables._columns import arrow, check_column
+from imcc.tables._infer import infer_schema
 from imcc.tables._labels import indicator_columns, read_tags, tag_matrix
 from imcc.tables._read import TableFile, decoded, joined_tables, table_fingerprint
-from imcc.tables._schema import Schema, TableError, infer_schema
+from imcc.tables._schema import Schema, TableError
 from imcc.tables._toml import KnownColumns, read_schema
-from imcc.tables._typed import typed_frame
+from imcc.tables._typed import typed_arrays
 
 if TYPE_CHECKING:
     from imcc.tables._classifier import TableClassifier
@@ -92,24 +93,19 @@ class TableSource:
             names = list(known.labels)
             return indicator_columns(self.table, names, unknown=known.unknown_labels), names
 
-    def labels_of(self, model: TableClassifier) -> np.ndarray:
-        """Return the labels of a fitted model, which the table must have."""
-        names, tags = [str(name) for name in model.label_names_], model.tags_column_
+    def labels_of(
+        self, names: Sequence[str], tags: str | None = None, separator: str | None = None
+    ) -> np.ndarray:
+        """Return the labels of a model, which the table must have, as columns or as tags."""
         with self.located():
             if tags is not None and tags in self.table.column_names:
-                return tag_matrix(read_tags(self.table[tags], model.separator_), names)[0]
-            return self.label_columns(names, tags)
-
-    def label_columns(self, names: Sequence[str], tags: str | None = None) -> np.ndarray:
-        """Return label columns, which the table must have."""
-        if absent := [name for name in names if name not in self.table.column_names]:
-            or_tags = f", nor is the column of tags {tags!r}" if tags is not None else ""
-            raise DataFormatError(
-                f"{len(absent)} of the model's labels are not in the data: {listed(absent)}"
-                f"{or_tags}; the columns are {listed(self.table.column_names, 12)}",
-                self.path,
-            )
-        with self.located():
+                return tag_matrix(read_tags(self.table[tags], separator), names)[0]
+            if absent := [name for name in names if name not in self.table.column_names]:
+                or_tags = f", nor is the column of tags {tags!r}" if tags is not None else ""
+                raise TableError(
+                    f"{len(absent)} of the model's labels are not in the data: {listed(absent)}"
+                    f"{or_tags}; the columns are {listed(self.table.column_names, 12)}"
+                )
             return indicator_columns(self.table, names)
 
 
@@ -249,9 +245,9 @@ def known_columns(
     unknown_labels : bool, default=None
         Whether missing values in label columns are unknown labels; None means as in the schema.
     """
-    known = schema if isinstance(schema, KnownColumns) else KnownColumns()
     if isinstance(schema, (str, os.PathLike)):
-        known = read_schema(schema)
+        schema = read_schema(schema)
+    known = KnownColumns() if schema is None else schema
     if labels is not None or label_prefix is not None:
         if tags is not None:
             raise InvalidArgumentError(
@@ -263,12 +259,12 @@ def known_columns(
         known = replace(known, labels=tuple(dict.fromkeys(names[i] for i in chosen)), tags=None)
     elif tags is not None:
         known = replace(known, labels=(), tags=tags)
-    for option, wanted in (("drop", drop), ("tags", filter(None, [known.tags]))):
-        for name in wanted:
-            check_column(option, name, names)
     all_kinds = {**known.kinds, **(kinds or {})}
-    for name in (*all_kinds, *known.labels, *known.drop):
-        check_column("schema", name, names)
+    wanted = {"drop": drop, "tags": [known.tags] if known.tags else []}
+    wanted["schema"] = [*all_kinds, *known.labels, *known.drop]
+    for option, columns in wanted.items():
+        for name in columns:
+            check_column(option, name, names)
     if known.separator is not None and known.tags is None:
         raise InvalidArgumentError(
             "separator",
@@ -308,9 +304,11 @@ def rows_for_model(
     Invalid rows are reported before anything is computed, with their line.
     """
     check_columns(model, source.table.column_names, source.path, ignore_extra)
-    labels = source.labels_of(model) if with_labels else None
+    names = [str(name) for name in model.label_names_]
+    tags = model.tags_column_, model.separator_
+    labels = source.labels_of(names, *tags) if with_labels else None
     with source.located():
-        typed_frame(source.table, model.schema_)
+        typed_arrays(source.table, model.schema_)
     return source.table, labels
 
 
@@ -335,7 +333,7 @@ def frame_for_model(
         )
     known = {*feature_names, *label_names}
     check_extra([name for name in names if name not in known], ignore_extra, source.path)
-    labels = source.label_columns(label_names) if with_labels else None
+    labels = source.labels_of(label_names) if with_labels else None
     table = source.table.select(list(feature_names))
     # Without a file, the values already have types.
     return _natural_frame(table) if source.files else table.to_pandas(), labels

@@ -7,7 +7,6 @@ import io
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,7 @@ from imcc.estimators.thresholds import decision_thresholds
 from imcc.persistence._card import ModelCard
 from imcc.tables._classifier import TableClassifier
 from imcc.tables._columns import arrow
-from imcc.tables._encoder import UnknownValuesWarning
+from imcc.tables._encoder import UnknownValuesWarning, add_counts
 from imcc.tables._load import (
     check_columns,
     frame_for_model,
@@ -320,7 +319,7 @@ def _decides_by_probability(model: Any) -> bool:
 
 
 class _Counted:
-    """The columns of parts; reports the number of rows, and warns once for all of them.
+    """The columns of parts; reports the number of rows, and gives each warning once, at the end.
 
     Attributes
     ----------
@@ -333,17 +332,29 @@ class _Counted:
         self.n_rows = 0
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        with _warnings_joined() as gather:
+        counts: dict[str, dict[str, int]] = {}
+        others: dict[str, Any] = {}
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
             while True:
                 with progress_reported_to(None):  # the model would report on these rows only
                     columns, total = next(self._parts, ({}, None))
+                for message in (warning.message for warning in caught):
+                    if isinstance(message, UnknownValuesWarning):
+                        add_counts(counts, message.counts)
+                    else:
+                        others.setdefault(str(message), message)
+                caught.clear()  # what is kept does not grow with the file
                 if not columns:
-                    return
-                gather()
+                    break
                 self.n_rows += len(next(iter(columns.values())))
                 done = 0 if total is None else self.n_rows
                 report_progress(done, max(total or 1, done), f"{self.n_rows:,} rows")
                 yield columns
+        for message in others.values():
+            warnings.warn(message, stacklevel=2)
+        if counts:
+            warnings.warn(UnknownValuesWarning(counts), stacklevel=2)
 
 
 def _texts(parts: _Counted, form: str) -> Iterator[str]:
@@ -400,33 +411,3 @@ def _write_parquet(parts: _Counted, path: Path) -> None:
     finally:
         if writer is not None:
             writer.close()
-
-
-@contextmanager
-def _warnings_joined() -> Iterator[Callable[[], None]]:
-    """Join the warnings of all parts: one about unknown values, and one of each other text.
-
-    Gives a function to call after every part, so that what is kept does not grow with the file.
-    """
-    counts: dict[str, dict[str, int]] = {}
-    others: dict[str, Warning] = {}
-
-    def gather() -> None:
-        for warning in caught:
-            message = warning.message
-            if isinstance(message, UnknownValuesWarning):
-                message.add_to(counts)
-            else:
-                others.setdefault(str(message), message)  # type: ignore[arg-type]
-        caught.clear()
-
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            yield gather
-        finally:
-            gather()
-    for message in others.values():
-        warnings.warn(message, stacklevel=2)
-    if counts:
-        warnings.warn(UnknownValuesWarning(counts), stacklevel=2)

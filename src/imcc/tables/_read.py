@@ -3,61 +3,45 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import functools
 import hashlib
 import io
 import os
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
 
-import numpy as np
-
-from imcc._utils.cells import csv_rows
-from imcc._utils.errors import InvalidArgumentError, Message, given
+from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.optional import require
 from imcc._utils.progress import is_watched, report_progress
 from imcc.datasets import DataFormatError
-from imcc.datasets._files import Content, Source, check_text, inner_name, open_content
-from imcc.tables._columns import (
-    arrow,
-    column_names,
-    is_text,
-    release_memory,
-    to_python,
-    without_views,
-)
+from imcc.datasets._files import Content, Source, inner_name, open_content
+from imcc.tables._columns import arrow, is_text, release_memory, to_python, without_views
 from imcc.tables._json_lines import read_json_lines
 from imcc.tables._parquet import ParquetSource
 from imcc.tables._sheet import read_sheet
+from imcc.tables._text_file import TextFile
 
-#: Delimiters of text files that are detected.
-DELIMITERS = (",", ";", "\t", "|")
-_PARQUET = (".parquet", ".pq")
 _SHEET = ".xlsx"
-_JSON_LINES = (".jsonl", ".ndjson")
+# By suffix, for those that are not text.
+_FORMATS = {
+    ".parquet": ".parquet",
+    ".pq": ".parquet",
+    _SHEET: _SHEET,
+    ".jsonl": ".jsonl",
+    ".ndjson": ".jsonl",
+}
 #: Suffixes of the files that are tables.
-SUFFIXES = (".csv", ".tsv", *_PARQUET, _SHEET, *_JSON_LINES)
+SUFFIXES = (".csv", ".tsv", *_FORMATS)
 # Of spreadsheet programs, but not read.
 _OTHER_SHEETS = (".xlsm", ".xlsb", ".xls", ".ods", ".numbers")
-# Number of bytes of a file in which the delimiter is detected.
-_SAMPLE = 2**16
-# Number of bytes of text, or rows of Parquet, that are read at a time.
-_BLOCK_BYTES = 2**20
-# Block sizes of Arrow in bytes; the next one is used if a row is longer.  Arrow reads up to 32
-# blocks ahead, so that large blocks would read small files completely.
-_BLOCK_SIZES = (2**18, 2**22, 2**26)
+# Rows of a Parquet file that are read at a time.
 _BLOCK_ROWS = 8192
-# Number of columns of a text file that are read, each of which takes so much memory in Arrow.
-_MOST_COLUMNS, _COLUMN_BYTES = 2**16, 2**14
 # Number of bytes of a column per chunk.
 _PIECE_BYTES = 2**26
 # A column is dictionary-encoded if it has at most the first number of distinct values, or at most
-# the second and a quarter of the rows of a part.
+# the second and a quarter of the rows of each part.
 _FEW_CODES, _MOST_CODES = 64, 8192
 
 
@@ -119,11 +103,13 @@ class TableFile:
                 "as .xlsx, or the sheet as CSV in UTF-8",
                 self.path,
             )
-        texts = ("delimiter", "encoding", *(() if self._is_sheet or self.header else ("header",)))
-        for option in () if self._is_csv else texts:
+        options = ["delimiter", "encoding"] if self._format else []
+        if self._format not in ("", _SHEET):
+            options.append("header")
+        for option in options:
             if getattr(self, option) not in (None, True):
                 raise InvalidArgumentError(option, f"is for files of text, not for {self.path}")
-        if self.member is not None and not (self._is_archive or self._is_sheet):
+        if self.member is not None and not (self._is_archive or self._format == _SHEET):
             raise InvalidArgumentError(
                 "member", f"is a file in a .zip archive or a sheet, and {self.path} has none"
             )
@@ -148,19 +134,19 @@ class TableFile:
         -------
         pyarrow.Table
         """
-        # Text is also read in parts: reading it at once needs twice the memory.
-        if not self._is_csv:
+        if self._format:
             return arrow().concat_tables(self.parts(whole=True))
-        columns: dict[str, _Gathered] = {}
+        # Text is also read in parts: reading it at once needs twice the memory.
+        columns: dict[str, list[Any]] = {}
         n_rows, expected = 0, self.estimated_rows() if is_watched() else None
         for part in self.parts():
             for name in part.column_names:
-                columns.setdefault(name, _Gathered()).add(part[name])
+                columns.setdefault(name, []).append(_coded(part[name]))
             n_rows += part.num_rows
             if expected is not None:
                 report_progress(n_rows, max(n_rows, expected), f"{n_rows:,} rows of {self.name}")
         del part
-        table = arrow().table({name: column.result() for name, column in columns.items()})
+        table = arrow().table({name: _joined(columns.pop(name)) for name in list(columns)})
         release_memory()
         return table
 
@@ -176,16 +162,8 @@ class TableFile:
         ------
         pyarrow.Table
         """
-        opened, n_rows = self._opened(), 0
-        if self._is_sheet:
-            parts = self._sheet_parts(opened)
-        elif self._is_json_lines:
-            parts = self._json_parts(opened)
-        elif self._is_parquet:
-            parts = self._parquet(opened).parts(None if whole else _BLOCK_ROWS)
-        else:
-            parts = self._text_parts(opened)
-        for part in parts:
+        n_rows = 0
+        for part in self._parts(whole):
             if part.num_rows:
                 n_rows += part.num_rows
                 yield part
@@ -194,6 +172,21 @@ class TableFile:
                 release_memory()
         if not n_rows:
             raise DataFormatError("the file has no rows", self.path)
+
+    def _parts(self, whole: bool) -> Iterator[Any]:
+        if self._format == "":
+            yield from self._text.parts()
+        elif self._format == ".parquet":
+            yield from self._parquet.parts(None if whole else _BLOCK_ROWS)
+        else:
+            opened = self._opened()
+            file: IO[bytes]
+            with io.BytesIO(opened) if isinstance(opened, bytes) else open(opened, "rb") as file:
+                if self._format == ".jsonl":
+                    yield read_json_lines(file, self.limits)
+                else:
+                    sheet = None if self._is_archive else self.member
+                    yield read_sheet(file, self.limits, sheet, self.header)
 
     def line_of(self, row: int) -> int | None:
         """Return the line of the file in which a row begins; None if it is not known.
@@ -207,27 +200,13 @@ class TableFile:
         -------
         int or None
         """
-        if not self._is_csv:
-            return None
-        opened = self._opened()
-        layout = self._layout(opened)
-        for number, (line, _) in enumerate(self._records(opened, layout)):
-            if number == row + int(self.header):
-                return line
-        return None
+        return None if self._format else self._text.line_of(row)
 
     def estimated_rows(self) -> int | None:
         """Return the number of rows, estimated from the file size for text; None if unknown."""
-        opened = self._opened()
-        if self._is_sheet or self._is_json_lines:
-            return None
-        if self._is_parquet:
-            return self._parquet(opened).n_rows
-        with _binary(opened) as file:
-            head = file.read(_SAMPLE)
-            size = file.seek(0, os.SEEK_END)
-        lines = head.count(b"\n")
-        return max(round(lines * size / len(head)) - int(self.header), 1) if lines else None
+        if self._format == ".parquet":
+            return self._parquet.n_rows
+        return None if self._format else self._text.estimated_rows()
 
     @property
     def limits(self) -> Content:
@@ -244,20 +223,9 @@ class TableFile:
         )
 
     @property
-    def _is_parquet(self) -> bool:
-        return self._file_name.lower().endswith(_PARQUET)
-
-    @property
-    def _is_sheet(self) -> bool:
-        return self._file_name.lower().endswith(_SHEET)
-
-    @property
-    def _is_json_lines(self) -> bool:
-        return self._file_name.lower().endswith(_JSON_LINES)
-
-    @property
-    def _is_csv(self) -> bool:
-        return not (self._is_parquet or self._is_sheet or self._is_json_lines)
+    def _format(self) -> str:
+        """The suffix that stands for the format; empty for text."""
+        return _FORMATS.get(os.path.splitext(self._file_name.lower())[1], "")
 
     @property
     def _is_archive(self) -> bool:
@@ -266,6 +234,18 @@ class TableFile:
     @functools.cached_property
     def _file_name(self) -> str:
         return file_name(self.source, self.member)
+
+    @property
+    def _text(self) -> TextFile:
+        options = self.delimiter, self.header, self.encoding, self.limits.max_bytes
+        return TextFile(self._opened(), self.path, self._file_name, *options)
+
+    @property
+    def _parquet(self) -> ParquetSource:
+        limits = self.limits
+        return ParquetSource(
+            self._opened(), self.path, size=limits.size, max_bytes=limits.max_bytes
+        )
 
     def _opened(self) -> str | bytes:
         """Return the path of an uncompressed file, or the bytes of a compressed one."""
@@ -280,238 +260,37 @@ class TableFile:
         with open(path, "rb"):  # a missing file is not a damaged one
             return path
 
-    def _layout(self, opened: str | bytes) -> _Layout:
-        """Determine the encoding, the delimiter and the column names."""
-        path = self.path
-        with _binary(opened) as file:
-            head = file.read(_SAMPLE)
-            encoding = self.encoding or _encoding_of(head)
-            if not encoding.lower().startswith(("utf-16", "utf-32")):
-                check_text(head, path)
-            file.seek(0)
-            try:
-                text = io.TextIOWrapper(file, encoding, newline="")
-            except LookupError as error:
-                raise InvalidArgumentError(
-                    "encoding", f"{encoding!r} is not known to Python"
-                ) from error
-            try:
-                return self._layout_of(text, encoding)
-            except UnicodeError as error:
-                raise DataFormatError(self._not_text(), path) from error
-            except csv.Error as error:
-                problem, line = error.args
-                raise DataFormatError(
-                    f"the first row cannot be parsed: {problem}", path, line
-                ) from error
 
-    def _layout_of(self, text: io.TextIOWrapper, encoding: str) -> _Layout:
-        lines = _first_lines(text)
-        sample = "".join(lines)
-        if not sample.strip():
-            raise DataFormatError("the file is empty", self.path)
-        if re.match(r"(?i)\s*sep=.?\s*[\r\n]", sample):
-            raise DataFormatError(
-                "the first line tells Excel the delimiter, and is no row of the table: delete it",
-                self.path,
-                1,
-            )
-        delimiter = self.delimiter
-        if delimiter is None:
-            is_tsv = self._file_name.lower().endswith(".tsv")
-            delimiter = "\t" if is_tsv else find_delimiter(lines, self.path)
-        elif delimiter == "\\t":
-            delimiter = "\t"
-        elif len(delimiter) != 1:
-            raise InvalidArgumentError("delimiter", f"must be one character, got {delimiter!r}")
-        # The header may be longer than the sample.
-        line, first = next(csv_rows(chain(lines, text), delimiter, header=self.header))
-        if len(first) > max(_MOST_COLUMNS, (self.limits.max_bytes or 0) // _COLUMN_BYTES):
-            raise DataFormatError(
-                f"there are {len(first):,} columns, and at most {_MOST_COLUMNS:,} are read: if you "
-                "trust the file, raise the limit with " + given("max_bytes"),
-                self.path,
-            )
-        names = column_names(first if self.header else [""] * len(first), self.path)
-        return _Layout(names, delimiter, encoding, line - 1)
-
-    def _text_parts(self, opened: str | bytes) -> Iterator[Any]:
-        pa = arrow()
-        layout = self._layout(opened)
-        n_rows, end = 0, ""
-        try:
-            for part in _gathered(self._pieces(opened, layout)):
-                if part.num_rows:
-                    n_rows += part.num_rows
-                    end = part[part.num_columns - 1][-1].as_py()
-                    yield part
-        except UnicodeError as error:
-            raise DataFormatError(self._not_text(), self.path) from error
-        except pa.ArrowException as error:
-            said = str(error).splitlines()[0]
-            if "UTF8" in said:
-                raise DataFormatError(self._not_text(), self.path) from error
-            self._refuse_uneven(opened, layout)
-            raise DataFormatError(
-                f"the file cannot be read as a table: {said}", self.path
-            ) from error
-        if ("\n" in end or "\r" in end) and not _ends_with_quote(opened):
-            raise DataFormatError(
-                "the last cell of the row goes on to the end of the file, because a quotation mark "
-                "at its beginning is not closed",
-                self.path,
-                self.line_of(n_rows - 1),
-            )
-
-    def _options(self, layout: _Layout, block_size: int) -> dict[str, Any]:
-        """Return the options of Arrow for reading the file."""
-        pa = arrow()
-        reader = require("pyarrow.csv", "Reading tables")
-        names, utf8 = layout.names, layout.encoding.lower().startswith("utf-8")
-        return {
-            "read_options": reader.ReadOptions(
-                column_names=names,
-                skip_rows=layout.n_above,
-                skip_rows_after_names=1 if self.header else 0,
-                encoding="utf8" if utf8 else layout.encoding,
-                block_size=block_size,
-                use_threads=False,
-            ),
-            "parse_options": reader.ParseOptions(
-                delimiter=layout.delimiter,
-                newlines_in_values=True,
-                ignore_empty_lines=len(names) > 1,
-            ),
-            "convert_options": reader.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
-            ),
-        }
-
-    def _pieces(self, opened: str | bytes, layout: _Layout) -> Iterator[Any]:
-        """Yield the rows in small blocks, or in larger ones if a row is longer than a block."""
-        pa = arrow()
-        reader = require("pyarrow.csv", "Reading tables")
-        given_before = 0
-        for size in _BLOCK_SIZES:
-            seen = 0
-            source = opened if isinstance(opened, str) else pa.BufferReader(opened)
-            try:
-                for batch in reader.open_csv(source, **self._options(layout, size)):
-                    again = min(max(given_before - seen, 0), batch.num_rows)
-                    seen += batch.num_rows
-                    yield pa.Table.from_batches([batch.slice(again)])
-                return
-            except pa.ArrowInvalid as error:
-                if "straddling" not in str(error) or size == _BLOCK_SIZES[-1]:
-                    raise
-            given_before = max(given_before, seen)
-
-    def _refuse_uneven(self, opened: str | bytes, layout: _Layout) -> None:
-        """Raise an error that names the first row with another number of cells than the header."""
-        for line, cells in self._records(opened, layout):
-            if len(cells) != len(layout.names):
-                raise DataFormatError(
-                    f"the row has {len(cells)} cells, and the first has {len(layout.names)}; if "
-                    f"{layout.delimiter!r} is not the delimiter, specify it with "
-                    + given("delimiter"),
-                    self.path,
-                    line,
-                )
-
-    def _records(self, opened: str | bytes, layout: _Layout) -> Iterator[tuple[int, list[str]]]:
-        """Yield the rows as read by the csv module, with the lines in which they begin.
-
-        It does not read cells of more than 131,072 characters, and ends there.
-        """
-        with (
-            _binary(opened) as file,
-            io.TextIOWrapper(file, layout.encoding, errors="replace", newline="") as text,
-            contextlib.suppress(csv.Error),
-        ):
-            yield from csv_rows(text, layout.delimiter, header=self.header)
-
-    def _not_text(self) -> Message | str:
-        if self.encoding is not None:
-            return f"the file is not text in the encoding {self.encoding!r}"
-        return "the file is not UTF-8: specify the encoding with " + given("encoding", "latin-1")
-
-    def _parquet(self, opened: str | bytes) -> ParquetSource:
-        limits = self.limits
-        return ParquetSource(opened, self.path, size=limits.size, max_bytes=limits.max_bytes)
-
-    def _json_parts(self, opened: str | bytes) -> Iterator[Any]:
-        with _binary(opened) as file:
-            yield read_json_lines(file, self.limits)
-
-    def _sheet_parts(self, opened: str | bytes) -> Iterator[Any]:
-        with _binary(opened) as file:
-            sheet = None if self._is_archive else self.member
-            yield read_sheet(file, self.limits, sheet, self.header)
+def _coded(values: Any) -> Any:
+    """Return a part of a column as codes, which take less memory, if it has few distinct values."""
+    coded = values.dictionary_encode().unify_dictionaries()
+    most = min(_MOST_CODES, max(_FEW_CODES, len(values) // 4))
+    return coded if len(coded.chunk(0).dictionary) <= most else values
 
 
-def _gathered(tables: Iterator[Any]) -> Iterator[Any]:
-    """Concatenate small tables to tables of about :data:`_BLOCK_BYTES`."""
-    waiting: list[Any] = []
-    for table in tables:
-        waiting.append(table)
-        if sum(part.nbytes for part in waiting) >= _BLOCK_BYTES:
-            yield arrow().concat_tables(waiting)
-            waiting = []
-    if waiting:
-        yield arrow().concat_tables(waiting)
+def _joined(parts: list[Any]) -> Any:
+    """Return a column, as codes if all of its parts are and there are few distinct values.
 
-
-class _Gathered:
-    """A column of text read in parts, dictionary-encoded as long as this saves memory."""
-
-    def __init__(self) -> None:
-        self.codes: dict[str, int] | None = {}
-        self.parts: list[Any] = []
-
-    def add(self, values: Any) -> None:
-        """Append the cells of a part."""
-        pa = arrow()
-        for chunk in values.chunks:
-            if self.codes is None:
-                self.parts.append(chunk)
-                continue
-            coded = chunk.dictionary_encode()
-            new = [word for word in coded.dictionary.to_pylist() if word not in self.codes]
-            most = min(_MOST_CODES, max(_FEW_CODES, len(values) // 4))
-            if new and len(self.codes) + len(new) > most:
-                self._give_up()
-                self.parts.append(chunk)
-                continue
-            self.codes |= {word: len(self.codes) + k for k, word in enumerate(new)}
-            numbers = np.array([self.codes[w] for w in coded.dictionary.to_pylist()], np.int16)
-            self.parts.append(pa.array(numbers[coded.indices.to_numpy()], pa.int16()))
-
-    def _give_up(self) -> None:
-        """Stop encoding: there are too many distinct values."""
-        pa = arrow()
-        assert self.codes is not None
-        words = pa.array(list(self.codes), pa.string())
-        self.parts = [words.take(part) for part in self.parts]
-        self.codes = None
-
-    def result(self) -> Any:
-        """Return the column; the parts are released."""
-        pa = arrow()
-        joined, parts = [], self.parts
-        self.parts = []
-        # In few chunks: thousands of small ones need twice the memory, due to fragmentation.
-        while parts:
-            count = int(np.searchsorted(np.cumsum([part.nbytes for part in parts]), _PIECE_BYTES))
-            joined.append(pa.concat_arrays(parts[: count + 1], pa.system_memory_pool()))
-            del parts[: count + 1]
-        if self.codes is None:
-            return pa.chunked_array(joined, pa.string())
-        words = pa.array(list(self.codes), pa.string())
-        codes = pa.int8() if len(words) <= 128 else pa.int16()
-        return pa.chunked_array(
-            [pa.DictionaryArray.from_arrays(part.cast(codes), words) for part in joined],
-            pa.dictionary(codes, pa.string()),
-        )
+    It has few chunks: thousands of small ones need twice the memory, due to fragmentation.
+    """
+    pa = arrow()
+    if all(pa.types.is_dictionary(part.type) for part in parts):
+        chunks = [chunk for part in parts for chunk in part.chunks]
+        column = pa.chunked_array(chunks).unify_dictionaries()
+        words = column.chunk(0).dictionary
+        if len(words) <= _MOST_CODES:
+            codes = pa.int8() if len(words) <= 128 else pa.int16()
+            indices = pa.concat_arrays([chunk.indices.cast(codes) for chunk in column.chunks])
+            return pa.chunked_array([pa.DictionaryArray.from_arrays(indices, words)])
+    waiting, joined, size = [], [], 0
+    while parts:
+        plain = parts.pop(0).cast(pa.string())
+        waiting += plain.chunks
+        size += plain.nbytes
+        if size >= _PIECE_BYTES or not parts:
+            joined.append(pa.concat_arrays(waiting, pa.system_memory_pool()))
+            waiting, size = [], 0
+    return pa.chunked_array(joined, pa.string())
 
 
 def decoded(table: Any) -> Any:
@@ -552,72 +331,6 @@ def joined_tables(tables: Sequence[Any]) -> Any:
         tables = [decoded(table) for table in tables]
     # The same codes may stand for different values in different files.
     return arrow().concat_tables(tables).unify_dictionaries()
-
-
-@dataclass(frozen=True)
-class _Layout:
-    names: list[str]
-    delimiter: str
-    encoding: str
-    n_above: int  # empty lines above the first row
-
-
-def _binary(opened: str | bytes) -> IO[bytes]:
-    return open(opened, "rb") if isinstance(opened, str) else io.BytesIO(opened)
-
-
-def _ends_with_quote(opened: str | bytes) -> bool:
-    with _binary(opened) as file:
-        file.seek(-min(file.seek(0, os.SEEK_END), 64), os.SEEK_END)
-        return file.read().rstrip(b" \t\r\n\0").endswith(b'"')
-
-
-def _encoding_of(head: bytes) -> str:
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "utf-16"
-    return "utf-8-sig" if head.startswith(b"\xef\xbb\xbf") else "utf-8"
-
-
-def _first_lines(text: io.TextIOWrapper) -> list[str]:
-    """Return the lines of the first :data:`_SAMPLE` characters, and two at least."""
-    lines: list[str] = []
-    size = 0
-    while (size < _SAMPLE or len(lines) < 2) and (line := text.readline(_BLOCK_SIZES[-1])):
-        lines.append(line)
-        size += len(line)
-    return lines
-
-
-def find_delimiter(lines: Sequence[str], path: str) -> str:
-    r"""Return the delimiter, which gives all rows the same number of columns.
-
-    >>> find_delimiter(["a;b;c\n", "1,5;2;3\n"], "x.csv")
-    ';'
-    """
-    widths = {}
-    for candidate in DELIMITERS:
-        try:
-            rows = [row for _, row in islice(csv_rows(lines, candidate), 100)]
-        except csv.Error:  # a cell is too long, as a row is without its delimiter
-            continue
-        if len(rows) > 1 and rows[-1][-1].endswith(("\r", "\n")):
-            rows.pop()  # the sample ends within quotes
-        found = {len(row) for row in rows}
-        if len(found) == 1 and found != {1}:
-            widths[candidate] = found.pop()
-    first = next(line for line in lines if line.strip())
-    if len(widths) == 1:
-        return next(iter(widths))
-    if not widths:
-        if not any(candidate in first for candidate in DELIMITERS):
-            return ","  # a single column
-        # Rows of different lengths: the reader reports where.  Or long cells.
-        return max(DELIMITERS, key=first.count)
-    shown = " or ".join(repr(candidate) for candidate in widths)
-    raise DataFormatError(
-        Message(f"the delimiter could be {shown}: specify it with ", given("delimiter")),
-        path,
-    )
 
 
 def table_fingerprint(table: Any) -> str:

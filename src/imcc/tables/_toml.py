@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -84,14 +84,7 @@ class KnownColumns:
 
 
 def write_schema(
-    schema: Schema,
-    path: str | os.PathLike[str],
-    *,
-    tags: str | None = None,
-    separator: str | None = None,
-    drop: Sequence[str] = (),
-    unknown_labels: bool = False,
-    reading: Mapping[str, Any] | None = None,
+    schema: Schema, path: str | os.PathLike[str], known: KnownColumns | None = None
 ) -> Path:
     r"""Write the kinds of the columns of a table to a TOML file, for editing.
 
@@ -101,16 +94,9 @@ def write_schema(
         The schema.
     path : path-like
         File to write.
-    tags : str, default=None
-        Name of the label column with tags.
-    separator : str, default=None
-        Separator of the tags.
-    drop : sequence of str, default=()
-        Columns that are not used and not in the schema.
-    unknown_labels : bool, default=False
-        Whether missing values in label columns are unknown labels.
-    reading : mapping, default=None
-        How to read the file: values of ``delimiter``, ``encoding``, ``header`` and ``member``.
+    known : KnownColumns, default=None
+        What else the file says: the column of tags and their separator, columns that are not used,
+        whether labels may be unknown, and how to read the file.
 
     Returns
     -------
@@ -135,6 +121,7 @@ def write_schema(
     {'größe, cm': 'number', 'town': 'category'}
     >>> folder.cleanup()
     """
+    known = known or KnownColumns()
     lines = [
         "# What the columns of a table are, for `imcc tune FILE --schema THIS`.",
         f"# Kinds: {', '.join(KINDS[:-1])}; label (a column of 0 and 1),",
@@ -144,21 +131,21 @@ def write_schema(
         "# Words that mean a missing value, besides the usual ones.",
         f"missing = {_quoted(sorted(set(schema.missing_words) - set(Schema(()).missing_words)))}",
         "# Whether empty cells in label columns are labels that are not known.",
-        f"unknown_labels = {_quoted(unknown_labels)}",
+        f"unknown_labels = {_quoted(known.unknown_labels)}",
     ]
-    if separator is not None:
-        lines += ["# What stands between tags.", f"separator = {_quoted(separator)}"]
+    if known.separator is not None:
+        lines += ["# What stands between tags.", f"separator = {_quoted(known.separator)}"]
     lines += ["# How to read the file, if it is not detected: delimiter, encoding, header, member."]
-    lines += [f"{name} = {_quoted(value)}" for name, value in (reading or {}).items()]
+    lines += [f"{name} = {_quoted(value)}" for name, value in known.reading.items()]
     lines += ["", "[columns]"]
     for column in schema:
-        kind = TAGS if column.name == tags else column.kind
+        kind = TAGS if column.name == known.tags else column.kind
         if column.kind == "date" and column.date_format:
             value = f'{{ kind = "date", format = {_quoted(column.date_format)} }}'
         else:
             value = _quoted(kind)
         lines.append(f"{_quoted(column.name)} = {value}")
-    lines += [f"{_quoted(name)} = {_quoted(DROP)}" for name in drop]
+    lines += [f"{_quoted(name)} = {_quoted(DROP)}" for name in known.drop]
     return write_whole(path, ("\n".join(lines) + "\n").encode("utf-8"))
 
 

@@ -7,19 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from imcc._utils.optional import require
 from imcc.datasets._errors import listed
-from imcc.tables._columns import (
-    arrow,
-    compute,
-    is_text,
-    looks_numeric,
-    plain_column,
-    to_flags,
-    to_numbers,
-    to_times,
-    with_points,
-)
+from imcc.tables._columns import arrow, compute, is_text, plain_column, to_python
+from imcc.tables._dates import to_times
+from imcc.tables._numbers import NumberForm, plain_numbers, to_flags, to_numbers
 from imcc.tables._schema import Column, Schema, TableError
 
 #: What stands for a missing value among categories.
@@ -34,32 +25,22 @@ def date_parts(column: Column) -> list[str]:
     return [f"{column.name}: {part}" for part in parts]
 
 
-def typed_frame(table: Any, schema: Schema, only: Collection[str] | None = None) -> Any:
-    """Return the feature columns of a table as a pandas data frame of numbers and text.
+def typed_names(column: Column) -> list[str]:
+    """Return the names of the columns that a column of the table is converted to."""
+    return date_parts(column) if column.kind == "date" else [column.name]
+
+
+def typed_arrays(table: Any, schema: Schema) -> dict[str, np.ndarray]:
+    """Return the feature columns of a table as arrays of numbers and text.
 
     Parameters
     ----------
     table : pyarrow.Table
     schema : Schema
         Types of the columns; a value that is not of the type of its column is an error.
-    only : collection of str, default=None
-        Columns of the frame to return; all by default.
     """
-    pandas = require("pandas", "Encoding tables")
-    columns = typed_arrays(table, schema, only)
-    # With explicit types: pandas would convert text to its own type, with another copy.
-    return pandas.DataFrame(
-        {name: pandas.Series(cells, dtype=cells.dtype) for name, cells in columns.items()}
-    )
-
-
-def typed_arrays(
-    table: Any, schema: Schema, only: Collection[str] | None = None
-) -> dict[str, np.ndarray]:
-    """Return the columns of :func:`typed_frame`, each as an array."""
-    is_floating, is_integer = arrow().types.is_floating, arrow().types.is_integer
-    features, there = set(schema.features), set(table.column_names)
-    absent = [name for name in schema.features if name not in there]
+    features, there = schema.features, set(table.column_names)
+    absent = [name for name in features if name not in there]
     if absent:
         is_other = len(absent) == len(features)
         raise TableError(
@@ -67,25 +48,23 @@ def typed_arrays(
             f"{len(absent)} column(s) that the model needs are missing: {listed(absent, 10)}; the "
             f"table has {listed(table.column_names, 10)}"
         )
-    columns: dict[str, Any] = {}
-    for column in schema:
-        if column.name not in features:
-            continue
-        made = date_parts(column) if column.kind == "date" else [column.name]
-        if only is not None and not any(name in only for name in made):
-            continue
-        dates, values = column.kind not in ("number", "yes/no"), table[column.name]
-        is_number = is_floating(values.type) or is_integer(values.type)
-        if column.kind != "number" or column.percent or not is_number:
-            values = plain_column(column.name, values, schema.missing_words, dates=dates)
-        typed = typed_column(column, values)
-        if taken := [n for n in typed if n in columns or (n in features and n != column.name)]:
-            raise TableError(
-                f"the parts of the date {column.name!r} would have the same names as the column(s) "
-                f"{taken}: rename one of them"
-            )
-        columns |= typed
+    columns: dict[str, np.ndarray] = {}
+    for column in schema.feature_columns:
+        columns |= read_column(table, column, schema.missing_words)
     return columns
+
+
+def read_column(
+    table: Any, column: Column, missing_words: Collection[str]
+) -> dict[str, np.ndarray]:
+    """Return the columns of numbers or text that a column of a table is converted to."""
+    is_floating, is_integer = arrow().types.is_floating, arrow().types.is_integer
+    values = table[column.name]
+    is_number = is_floating(values.type) or is_integer(values.type)
+    if column.kind != "number" or column.percent or not is_number:
+        dates = column.kind not in ("number", "yes/no")
+        values = plain_column(column.name, values, missing_words, dates=dates)
+    return typed_column(column, values)
 
 
 def typed_column(column: Column, values: Any) -> dict[str, np.ndarray]:
@@ -94,10 +73,12 @@ def typed_column(column: Column, values: Any) -> dict[str, np.ndarray]:
     if column.kind == "number":
         if is_text(values):
             written = values
-            values = with_points(written, column.decimal, column.percent, column.currency)
-            numeric = np.asarray(pc.fill_null(looks_numeric(values), True).to_numpy(), dtype=bool)
+            form = NumberForm(column.decimal, column.percent, column.currency)
+            values = plain_numbers(written, form)
             problem = "is not a number with a percent sign" if column.percent else "is not a number"
-            _refuse(column, written, ~numeric, problem)
+            if values.null_count > written.null_count:
+                wrong = pc.and_(pc.is_null(values), pc.is_valid(written))
+                _refuse(column, written, wrong.to_numpy(), problem)
         elif column.percent:
             present = np.asarray(pc.is_valid(values).to_numpy(), dtype=bool)
             _refuse(column, values, present, "has no percent sign, as in the training table")
@@ -127,12 +108,11 @@ def _may_count(column: Column) -> bool:
 
 def _numbers_among(values: Any, wanted: np.ndarray) -> np.ndarray:
     """Return the numbers in some cells of a column; NaN for other cells and for text."""
-    pc = compute()
     found = np.full(len(wanted), np.nan)
     where = np.flatnonzero(wanted)
     cells = values.take(where)
     if is_text(cells):
-        cells = pc.if_else(looks_numeric(cells), cells, None)
+        cells = plain_numbers(cells)
     found[where] = to_numbers(cells)
     return found
 
@@ -140,7 +120,7 @@ def _numbers_among(values: Any, wanted: np.ndarray) -> np.ndarray:
 def _refuse(column: Column, values: Any, wrong: np.ndarray, problem: str) -> None:
     rows = np.flatnonzero(wrong)
     if len(rows):
-        first = values[int(rows[0])].as_py()
+        (first,) = to_python(values.slice(int(rows[0]), 1))
         more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
         raise TableError(
             f"column {column.name!r} is of the kind {column.kind}, but {first!r} {problem}{more}; "
@@ -161,7 +141,7 @@ def words_and_codes(values: Any) -> tuple[list[str], np.ndarray]:
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     coded = values.dictionary_encode()
-    words = coded.dictionary.to_pylist()
+    words = to_python(coded.dictionary)
     if pa.types.is_floating(values.type):
         words = [f"{word:.15g}" for word in words]
     codes = np.asarray(pc.fill_null(coded.indices, len(words)).to_numpy(zero_copy_only=False))
