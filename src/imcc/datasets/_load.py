@@ -64,10 +64,12 @@ def load_dataset(name: str = DEFAULT, *, timeout: float = TIMEOUT) -> Dataset:
     """
     info = dataset_info(name)
     check_number("timeout", timeout, above=0)
-    paths = _get_files(info, None, timeout)
-    river = paths == [_river_copy(info)]
-    dataset = _read_river(paths[0]) if river else _read_files(info, paths)
-    _check(info, dataset)
+    dataset = _read(info, _get_files(info, None, timeout))
+    if dataset.fingerprint() != info.fingerprint:
+        raise DataFetchError(
+            f"{dataset.source} does not contain the data of {info.name!r}: rows, columns or their "
+            "order differ from the published data"
+        )
     return dataset.renamed(info.name)
 
 
@@ -153,6 +155,17 @@ def _river_copy(info: DatasetInfo) -> Path | None:
     return None
 
 
+def _read(info: DatasetInfo, paths: list[Path]) -> Dataset:
+    if info.reader == "goemotions":
+        return read_goemotions(paths)
+    if paths == [_river_copy(info)]:
+        return _read_river(paths[0])
+    by_name = dict(zip((file.file for file in info.files), paths, strict=True))
+    labels = by_name.pop(info.label_file or "", None)
+    options: dict[str, Any] = {} if labels is None else {"labels": labels}
+    return read(list(by_name.values()), format=info.reader, **options)
+
+
 def _read_river(path: Path) -> Dataset:
     """Read the copy in river: names, then rows of numbers.  NumPy needs no further package."""
     lines = open_content(path).data.decode("ascii").splitlines()
@@ -167,29 +180,3 @@ def _read_river(path: Path) -> Dataset:
         _YEAST_LABELS,
         source=str(path),
     )
-
-
-def _read_files(info: DatasetInfo, paths: list[Path]) -> Dataset:
-    by_name = dict(zip((file.file for file in info.files), paths, strict=True))
-    if info.reader == "goemotions":
-        return read_goemotions(paths)
-    options: dict[str, Any] = {}
-    if info.label_file is not None:
-        options["labels"] = by_name.pop(info.label_file)
-    return read(list(by_name.values()), format=info.reader, **options)
-
-
-def _check(info: DatasetInfo, dataset: Dataset) -> None:
-    """Check that the data are those of the registry, whatever their source."""
-    shape = (dataset.n_rows, dataset.n_features, dataset.n_labels)
-    expected = (info.n_rows, info.n_features, info.n_labels)
-    if shape != expected:
-        raise DataFetchError(
-            f"{dataset.source} has {shape} rows, features and labels, but {info.name!r} has "
-            f"{expected}"
-        )
-    if dataset.fingerprint() != info.fingerprint:
-        raise DataFetchError(
-            f"{dataset.source} does not contain the data of {info.name!r}: rows, columns or their "
-            "order differ from the published data"
-        )
