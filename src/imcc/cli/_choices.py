@@ -20,7 +20,7 @@ MODELS = ("ensemble", "imcc")
 CRITERIA = ("f1", "balanced_accuracy", "accuracy", "micro_f1")
 
 # imcc.datasets
-FORMATS = ("mulan", "meka", "mat", "svmlight", "npz", "csv", "parquet", "xlsx")
+FORMATS = ("arff", "mat", "svmlight", "npz", "csv", "parquet", "xlsx")
 NOMINAL = ("onehot", "ordinal")
 INDEX_BASES = ("auto", "zero", "one")
 DEFAULT_DATASET = "yeast"
