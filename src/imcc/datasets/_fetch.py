@@ -19,22 +19,19 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from imcc._utils.optional import require
+from imcc._utils.progress import report_progress
 from imcc.datasets._errors import DataFetchError
 from imcc.datasets._registry import RemoteFile
-
-#: Called with the name of a file, the number of bytes received and its total size.
-Progress = Callable[[str, int, int], None]
 
 MIRROR = "IMCC_DATA_MIRROR"
 HOME = "IMCC_DATA_HOME"
 
-#: Seconds to wait for a server.
-TIMEOUT = 30.0
+# Seconds to wait for a server.
+_TIMEOUT = 30.0
 
 # Number of bytes that are received at a time.
 _CHUNK = 2**12
@@ -91,26 +88,21 @@ def local_file(file: RemoteFile) -> Path | None:
     return cached if cached.is_file() and _sha256(cached) == file.sha256 else None
 
 
-def get_file(
-    file: RemoteFile, *, progress: Progress | None = None, timeout: float = TIMEOUT
-) -> Path:
+def get_file(file: RemoteFile) -> Path:
     """Return a file, downloading it to the cache if it is not on this machine."""
-    found = local_file(file)
-    if found is not None:
-        if progress is not None:
-            progress(file.file, file.size, file.size)
-        return found
+    if (local := local_file(file)) is not None:
+        return local
     pooch = require("pooch", "Downloading data sets")
-    pooch.get_logger().setLevel("WARNING")  # progress is shown by the callback
+    pooch.get_logger().setLevel("WARNING")
     target = data_home() / file.file
     mirror = _mirror()
     mirrored = [f"{mirror.rstrip('/')}/{file.file}"] if _is_address(mirror) else []
     attempts, last = "", None
     for address in [*mirrored, file.url]:
-        received = _Received(file, progress)
+        received = _Received(file)
         downloader = pooch.HTTPDownloader(
             progressbar=received,
-            timeout=timeout,
+            timeout=_TIMEOUT,
             chunk_size=_CHUNK,
             hooks={"response": received.begin},
         )
@@ -148,8 +140,8 @@ def _sha256(path: Path) -> str:
 class _Received:
     """A progress bar of pooch that reports progress, and ends a download that is too long."""
 
-    def __init__(self, file: RemoteFile, progress: Progress | None) -> None:
-        self.file, self.progress = file, progress
+    def __init__(self, file: RemoteFile) -> None:
+        self.file = file
         self.total = self.done = 0
         self.answer: Any = None
 
@@ -162,8 +154,8 @@ class _Received:
         self.done += count
         if self.done - _CHUNK >= self.file.size:
             raise OSError(f"the server sends more than the {self.file.size:,} bytes of the file")
-        if self.progress is not None:
-            self.progress(self.file.file, min(self.done, self.file.size), self.file.size)
+        done = min(self.done, self.file.size)
+        report_progress(done, self.file.size, f"{self.file.file}, {done / 1e6:.1f} MB")
 
     def reset(self) -> None:
         """Start again: pooch then says how much it was in all."""

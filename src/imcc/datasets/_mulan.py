@@ -64,8 +64,10 @@ def read_arff(
         elif xml is None:
             raise DataFormatError(
                 "the labels are unknown: there is no XML file next to the ARFF file, and its "
-                "relation has no number of labels ('-C k'); specify them with "
-                + given("labels")
+                "relation has no number of labels ('-C k'); pass one with "
+                + given("labels", text="FILE.xml")
+                + ", or name the labels with "
+                + given("labels", text="NAMES")
                 + " or "
                 + given("label_prefix"),
                 table.path,
