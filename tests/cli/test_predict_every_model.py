@@ -68,7 +68,7 @@ def test_the_best_labels_of_every_model_in_every_format(files, imcc, tmp_path, k
         pairs = [[(one["label"], one["probability"]) for one in row] for row in found["top"]]
         tags, values = np.array(pairs, object).transpose(2, 0, 1)
     else:
-        tags = found[["label1", "label2"]].to_numpy()
+        tags = found[["label1", "label2"]].astype(str).to_numpy()
         values = found[["probability1", "probability2"]].to_numpy()
     assert tags.tolist() == names[best].tolist()
     np.testing.assert_allclose(

@@ -207,6 +207,12 @@ def test_labels_of_two_values(arff, values):
     np.testing.assert_array_equal(arff(text).Y.ravel(), [1, 0])
 
 
+def test_features_of_words_need_distinct_names(arff):
+    header = "@relation r\n@attribute a {b=c,d,e}\n@attribute a=b {c,f,g}\n@attribute y {0,1}\n"
+    with pytest.raises(DataFormatError, match="'a=b=c'"):
+        arff(header + "@data\nd,f,0\nd,g,1\n")
+
+
 def test_nothing_but_labels_is_refused(arff):
     text = "@relation r\n@attribute x {0,1}\n@attribute y {0,1}\n@data\n1,0\n"
     with pytest.raises(DataFormatError, match="no features"):

@@ -147,9 +147,8 @@ def encode_features(
                 codes[attribute.name] = code
         names += shown
         places += [c] * len(shown)
-    coded = {*codes, *(table.names[c] for c in spread)}
-    if twice := [name for name in repeated(table.names[c] for c in kept) if name in coded]:
-        raise table.error(f"several columns have the name of a column of words: {listed(twice)}")
+    if twice := [name for name in repeated(names) if name in codes or name in indicators]:
+        raise table.error(f"several features made of words have the same name: {listed(twice)}")
     coding = Coding(codes, indicators, tuple(left_out.values()))
     X = encode_as_before(table, places, names, coding)
     _warn_of_missing(table, X, places)
@@ -198,15 +197,18 @@ def encode_as_before(
     X = table.values[:, places]
     if not changes:
         return X
-    columns = {j: _changed(table, places[j], change) for j, change in changes.items()}
-    if not sp.issparse(X):
-        for j, column in columns.items():
+    rows, data = [], []
+    for j, change in changes.items():
+        column = _changed(table, places[j], change)
+        if sp.issparse(X):
+            rows.append(np.flatnonzero(column))
+            data.append(column[rows[-1]])
+        else:
             X[:, j] = column
+    if not sp.issparse(X):
         return X
-    X.data[np.isin(X.indices, list(columns))] = 0.0
-    stored = [np.flatnonzero(column) for column in columns.values()]
-    data = [column[rows] for column, rows in zip(columns.values(), stored, strict=True)]
-    where = np.concatenate(stored), np.repeat(list(columns), [len(rows) for rows in stored])
+    X.data[np.isin(X.indices, list(changes))] = 0.0
+    where = np.concatenate(rows), np.repeat(list(changes), [len(some) for some in rows])
     return X + sp.csr_array((np.concatenate(data), where), shape=X.shape)
 
 
