@@ -93,7 +93,8 @@ def _check_pairs(variables: Pairs) -> list[tuple[str, str]]:
     """
     pairs: Any = [variables] if all(isinstance(name, str) for name in variables) else variables
     if not pairs or not all(
-        len(pair) == 2 and isinstance(pair[0], str) and isinstance(pair[1], str) for pair in pairs
+        isinstance(pair, (tuple, list)) and [type(name) for name in pair] == [str, str]
+        for pair in pairs
     ):
         raise InvalidArgumentError(
             "variables",
