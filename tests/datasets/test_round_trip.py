@@ -69,17 +69,3 @@ def test_read_gives_back_what_write_wrote(name, data):
     assert found.fingerprint() == dataset.fingerprint()
     if keeps_sparse:
         assert found.is_sparse == dataset.is_sparse
-
-
-def test_the_strategy_makes_what_it_should():
-    seen = set()
-
-    @settings(max_examples=100, database=None, derandomize=True)
-    @given(datasets())
-    def look(dataset: Dataset):
-        seen.add(("sparse", dataset.is_sparse))
-        seen.add(("missing", dataset.has_missing))
-        seen.add(("unlabelled", bool((dataset.Y.sum(axis=1) == 0).any())))
-
-    look()
-    assert len(seen) == 6

@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-import scipy.sparse as sp
 import sklearn.datasets
 
 from imcc.datasets import (
@@ -40,7 +39,7 @@ def test_index_base(svm):
     assert svm(text, index_base="one").n_features == 2
     assert svm(text, index_base="zero").X.toarray().tolist() == [[0, 5, 6]]
     assert svm("1 0:5 2:6\n").X.toarray().tolist() == [[5, 0, 6]]
-    with pytest.raises(DataFormatError, match="the index 0 occurs"):
+    with pytest.raises(DataFormatError, match="from 0 to 0 occur"):
         svm("1 0:5\n", index_base="one")
     with pytest.raises(ValueError, match="index_base must be one of"):
         svm(text, index_base="two")
@@ -48,7 +47,7 @@ def test_index_base(svm):
 
 def test_n_features(svm):
     assert svm("1 2:6\n", n_features=5, index_base="one").n_features == 5
-    with pytest.raises(DataFormatError, match=r"the feature 1 .* occurs, but there are 1"):
+    with pytest.raises(DataFormatError, match=r"there are 1 features.* to 2 occur"):
         svm("1 2:6\n", n_features=1, index_base="one")
     with pytest.raises(ValueError, match="n_features must be"):
         svm("1 2:6\n", n_features=0)
@@ -56,7 +55,7 @@ def test_n_features(svm):
 
 def test_header_of_the_extreme_classification_repository(svm):
     dataset = svm("2 5 4\n0,3 1:0.5\n1 0:2 4:1\n")
-    assert dataset.label_names == ("label0", "label1", "label2", "label3")
+    assert dataset.label_names == ("0", "1", "2", "3")
     np.testing.assert_array_equal(dataset.Y, [[1, 0, 0, 1], [0, 1, 0, 0]])
     np.testing.assert_array_equal(dataset.X.toarray(), [[0, 0.5, 0, 0, 0], [2, 0, 0, 0, 1]])
 
@@ -78,6 +77,8 @@ def test_header_of_the_extreme_classification_repository(svm):
         ("1 qid:3 1:1\n", 1),
         ("1 99999999999:1\n", 1),
         ("1 0:1 900000000:1\n", None),
+        ("1 -1:1\n", 1),
+        ("99999999999 1:1\n", 1),
         ("11 3 99999999\n0 1:1\n" + " 1:1\n" * 10, None),
         ("3 5 2\n0 1:1\n", None),
         ("1 5 2\n7 1:1\n", None),
@@ -96,20 +97,6 @@ def test_what_scikit_learn_writes(tmp_path):
     path = tmp_path / "theirs.svm"
     sklearn.datasets.dump_svmlight_file(X, Y, str(path), multilabel=True, zero_based=False)
     assert read(path, index_base="one") == Dataset(X, Y, (), ("0", "1"))
-
-
-def test_blocks_of_rows_are_put_together(tmp_path):
-    """Scikit-learn parses ten thousand rows at a time; some have neither labels nor features."""
-    rng = np.random.RandomState(0)
-    X = sp.random(25_000, 30, 0.05, format="csr", random_state=0)
-    dataset = Dataset(X, rng.rand(25_000, 3) < 0.3)
-    path = write(dataset, tmp_path / "long.svm")
-    assert read(path) == dataset
-    text = path.read_text().splitlines()
-    text[20_000] = "0 1:2 3:x"
-    path.write_text("\n".join(text))
-    with pytest.raises(DataFormatError, match="line 20001"):
-        read(path)
 
 
 def test_several_files_are_joined(tmp_path):
@@ -149,16 +136,14 @@ def test_files_for_a_model_use_its_index_base(svm, tmp_path, base):
     assert X.toarray().tolist() == [[0, 7, 0]]
     with pytest.warns(DataWarning, match="counted from 0 or from 1"):
         read_matching(tmp_path / "test.svm", *names)
-    X, _ = read_matching(tmp_path / "test.svm", *names, coding=train.coding, index_base="zero")
-    assert X.toarray()[0, first + 1] == 7, "what the caller says goes first"
 
 
 def test_a_file_that_contradicts_the_index_base_of_the_model(svm, tmp_path):
     (tmp_path / "test.svm").write_text("1 0:7\n")
-    with pytest.raises(DataFormatError, match=r"counted from 1, but the index 0 occurs"):
+    with pytest.raises(DataFormatError, match="counted from 1, but indices from 0"):
         read_matching(tmp_path / "test.svm", ["x0", "x1"], coding=Coding(index_base=1))
     (tmp_path / "test.svm").write_text("1 2:7\n")
-    with pytest.raises(DataFormatError, match=r"counted from 0, but the index 2 occurs"):
+    with pytest.raises(DataFormatError, match="counted from 0, but indices from 2"):
         read_matching(tmp_path / "test.svm", ["x0", "x1"], coding=Coding(index_base=0))
 
 
@@ -191,9 +176,6 @@ def test_labels_that_never_occur(tmp_path):
     file.write_text(" 0:1\n")
     with pytest.raises(DataFormatError, match="no row has a label"):
         read_matching(file, names, ["3", "7", "9"], with_labels=True)
-    file.write_text("1 0:1\n")
-    _, Y = read_matching(file, names, ["label0", "label1"], with_labels=True)
-    assert Y.tolist() == [[0, 1]], "the names of a file with sizes in its first line"
 
 
 def test_labels_that_the_model_does_not_know(tmp_path):

@@ -219,7 +219,7 @@ def test_encodings_of_text(tmp_path, encoding):
     table = pa.table({"x": ["b", None, "a"] * 1000, "y": [0, 1, 1] * 1000})
     options = {"use_dictionary": False, "column_encoding": {"x": encoding}, "row_group_size": 700}
     pq.write_table(table, tmp_path / "t.parquet", **options)
-    with pytest.warns(DataWarning, match="1000 missing value"):
+    with pytest.warns(DataWarning, match="missing value"):
         dataset = read(tmp_path / "t.parquet", labels=["y"])
     np.testing.assert_array_equal(dataset.X[:3].ravel(), [1, np.nan, 0])
     assert TableFile(tmp_path / "t.parquet").read().equals(table)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from imcc._utils.errors import InvalidArgumentError, InvalidTypeError
-from imcc._utils.progress import part, report_progress
+from imcc._utils.progress import part
 from imcc.cli import _options as options
 from imcc.cli._inputs import (
     are_tables,
@@ -227,8 +227,6 @@ def fetch(names: tuple[str, ...], everything: bool, as_json: bool) -> None:
     """Download named data sets, so that they can be loaded without a network."""
     if bool(names) == everything:
         raise click.UsageError("Give the names of data sets, or --all for the paper's fifteen.")
-    from rich.filesize import decimal
-
     from imcc.datasets import DatasetError, dataset_info, fetch_datasets, list_datasets
 
     with problems_reported():
@@ -237,16 +235,11 @@ def fetch(names: tuple[str, ...], everything: bool, as_json: bool) -> None:
     failed: dict[str, str] = {}
     with working("fetching"):
         for number, name in enumerate(wanted):
-
-            def show(file: str, done: int, total: int, number: int = number) -> None:
-                share = number + done / max(total, 1)
-                report_progress(share, len(wanted), f"{file}, {decimal(done)}")
-
             try:
-                fetched |= fetch_datasets(name, progress=show)
+                with part(number, [1.0] * len(wanted), name):
+                    fetched |= fetch_datasets(name)
             except (DatasetError, OSError, ImportError) as error:  # the others are fetched
                 failed[name] = shown_message(error)
-            report_progress(number + 1, len(wanted), name)
     if as_json:
         files = {name: [str(path) for path in paths] for name, paths in fetched.items()}
         print_json({"fetched": files, "failed": failed})

@@ -12,66 +12,31 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from imcc.datasets._errors import DataFormatError, listed, repeated
-from imcc.datasets._files import Content, decode, each_line
-from imcc.datasets._table import Attribute, Table, move_codes
-from imcc.datasets._text import plain_float
+from imcc.datasets._files import Content, text_lines
+from imcc.datasets._table import Attribute, Table
 
 # Possessive quantifiers ("*+") do not backtrack, so that no input takes more than linear time.
 _QUOTED = r"""'(?:\\.|[^'\\])*+'|"(?:\\.|[^"\\])*+\""""
-_ATTRIBUTE = re.compile(rf"@attribute\s++({_QUOTED}|\S++)\s++(.++)", re.IGNORECASE)
-_SQUEEZED = re.compile(rf"@attribute\s++({_QUOTED}|[^\s{{'\"][^\s{{]*+)(\{{.++)", re.IGNORECASE)
+_ATTRIBUTE = re.compile(
+    rf"@attribute\s++({_QUOTED}|[^\s{{'\"][^\s{{]*+(?=\{{)|\S++)\s*+(.++)", re.IGNORECASE
+)
 _RELATION = re.compile(r"@relation\b\s*+(.*+)", re.IGNORECASE)
 # One value of a comma-separated list, with the following comma or the end.
 _CELL = re.compile(rf"\s*+((?:{_QUOTED})(?=\s*+(?:,|$))|[^,'\"]*+)\s*+(,|$)")
 # One "index value" of a sparse row.
-_ENTRY = re.compile(rf"\s*+(\d++)\s++({_QUOTED}|[^\s,'\"]++)\s*+(,|$)")
+_ENTRY = re.compile(rf"\s*+(\d++\s++(?:{_QUOTED}|[^\s,'\"]++))\s*+(,|$)")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
 
-# Any file may have so many attributes, which take more memory than the name of a feature.
-_FEW_ATTRIBUTES = 2**18
-
-_NUMERIC = frozenset({"numeric", "real", "integer"})
-
-
-class _Words(dict[str, float]):
-    """The values of a string attribute, numbered in order of appearance."""
-
-    def __missing__(self, word: str) -> float:
-        position = float(len(self))
-        self[word] = position
-        return position
-
-
-@dataclass
-class _Column:
-    """An attribute: its words with their positions, if it is not numeric."""
-
-    name: str
-    kind: str
-    words: dict[str, float]
-
-    @property
-    def convert(self) -> Callable[[str], float]:
-        """Return a fast function for ordinary cells; others raise a ValueError or KeyError."""
-        if self.kind == "string":
-            return self.number
-        return plain_float if self.kind == "numeric" else self.words.__getitem__
-
-    def number(self, cell: str) -> float:
-        """Return the number of a cell that may be missing or quoted."""
-        if cell == "?":
-            return float("nan")
-        text = _unquote(cell)
-        return plain_float(text) if self.kind == "numeric" else self.words[text]
+_NUMERIC = ("numeric", "real", "integer")
+_TEXT = ("string", "date")
 
 
 def parse_arff(content: Content, encoding: str | None = None) -> Table:
@@ -84,239 +49,226 @@ def parse_arff(content: Content, encoding: str | None = None) -> Table:
     encoding : str, default=None
         Encoding of the text; None detects it.
     """
-    path = content.path
-    lines = enumerate(each_line(decode(content, encoding)), 1)
-    relation, columns = _parse_header(lines, content)
-    width = len(columns)
-    places: Sequence[int] = range(width)
-    positions = {str(place): place for place in places}
-    converters = [column.convert for column in columns]
-    # Arrays instead of lists of rows, which need much more memory than the file.
-    numbers, indices, starts, values = array("q"), array("q"), array("q", [0]), array("d")
-    sparse = None
-    for number, line in lines:
-        text = line.strip()
-        if not text or text[0] == "%":
-            continue
-        if sparse is None:
-            sparse = text[0] == "{"
-            for column in columns if sparse else ():
-                if column.kind == "string":
-                    column.words[""] = 0.0  # omitted entries are the empty string
-        elif sparse != (text[0] == "{"):
-            raise DataFormatError("a file must have dense or sparse rows, not both", path, number)
-        if sparse:
-            places, cells = _split_entries(text, positions, path, number)
-            indices.extend(places)
+    parser = _Parser(content)
+    number = None
+    try:
+        for number, line in enumerate(text_lines(content, encoding), 1):
+            text = line.strip()
+            if text and text[0] != "%":
+                parser.read(text, number)
+        number = None
+        return parser.table()
+    except DataFormatError as error:
+        if error.path is not None:
+            raise
+        raise DataFormatError(error.reason, content.path, number) from None
+
+
+class _Parser:
+    """The attributes and rows that were read until now; errors have no file and line yet."""
+
+    def __init__(self, content: Content) -> None:
+        self.content = content
+        self.relation = ""
+        self.attributes: list[Attribute] = []
+        self.converters: list[Callable[[str], float]] = []
+        self.read: Callable[[str, int], None] = self._read_header
+        self.is_sparse: bool | None = None  # not known before the first row
+        # Arrays instead of lists of rows, which need much more memory than the file.
+        self.lines, self.values = array("q"), array("d")
+        self.indices, self.starts = array("q"), array("q", [0])
+
+    def _read_header(self, text: str, _: int) -> None:
+        word = text.split(None, 1)[0].lower()
+        if word == "@data":
+            if not self.attributes:
+                raise DataFormatError("@data comes before any @attribute")
+            self.places: Sequence[int] = range(len(self.attributes))
+            self.positions = {str(place): place for place in self.places}
+            self.read = self._read_row
+        elif word == "@attribute":
+            self._add_attribute(text)
+        elif match := _RELATION.match(text):
+            self.relation = _unquoted(match[1].strip())
         else:
-            cells = _split_cells(text, path, number)
-            if len(cells) == 1 and width > 1:
-                cells = text.split()  # separated by tabs or spaces
-            if len(cells) != width:
-                much = "too many" if len(cells) > width else "too few"
+            raise DataFormatError(
+                f"expected @relation, @attribute or @data, found {text[:40]!r}; is this an ARFF "
+                "file?"
+            )
+
+    def _add_attribute(self, text: str) -> None:
+        match = _ATTRIBUTE.fullmatch(text)
+        name = _unquoted(match[1]) if match else ""
+        if not match or not name:
+            raise DataFormatError(f"an attribute needs a name and a type, found {text[:60]!r}")
+        kind = match[2].strip()
+        word = kind.split(None, 1)[0].lower()
+        if kind.startswith("{"):
+            if not kind.endswith("}"):
+                raise DataFormatError(f"the values of the attribute {name!r} do not end with '}}'")
+            values = _split_cells(kind[1:-1])
+            if twice := repeated(values):
                 raise DataFormatError(
-                    f"the row has {much} values: {len(cells)} for {width} attributes", path, number
+                    f"the attribute {name!r} lists a value twice: {listed(twice)}"
+                )
+            codes = {value: float(position) for position, value in enumerate(values)}
+            self.attributes.append(Attribute(name, "nominal", tuple(values)))
+            self.converters.append(codes.__getitem__)
+        elif word in _NUMERIC:
+            self.attributes.append(Attribute(name))
+            self.converters.append(_plain_float)
+        elif word in _TEXT:
+            self.attributes.append(Attribute(name, "text"))
+            self.converters.append(_not_kept)
+        else:
+            raise DataFormatError(
+                f"the attribute {name!r} has the unknown type {kind[:40]!r}; supported are "
+                "numeric, real, integer, string, date and {a, list, of, values}"
+            )
+        self.content.check_columns(len(self.attributes), "attributes")
+
+    def _read_row(self, text: str, line: int) -> None:
+        is_sparse = text[0] == "{"
+        if self.is_sparse is None:
+            self.is_sparse = is_sparse
+        elif self.is_sparse != is_sparse:
+            raise DataFormatError("a file must have dense or sparse rows, not both")
+        places = self.places
+        if is_sparse:
+            places, cells = self._split_entries(text)
+            self.indices.extend(places)
+        else:
+            cells = _split_cells(text)
+            if len(cells) == 1 and len(places) > 1:
+                cells = text.split()  # separated by tabs or spaces
+            if len(cells) != len(places):
+                raise DataFormatError(
+                    f"the row has {len(cells)} values for {len(places)} attributes"
+                )
+        converters = self.converters
+        try:
+            row = [converters[i](cell) for i, cell in zip(places, cells, strict=True)]
+        except (ValueError, KeyError):  # a missing value, or an error
+            row = [self._number(i, cell) for i, cell in zip(places, cells, strict=True)]
+        self.values.extend(row)
+        self.starts.append(len(self.values))
+        self.lines.append(line)
+
+    def _number(self, place: int, cell: str) -> float:
+        """Return the number of a cell that may be missing; raise an error if it is invalid."""
+        attribute = self.attributes[place]
+        try:
+            return self.converters[place](cell)
+        except (ValueError, KeyError):
+            if cell == "?":
+                return np.nan
+            is_not = "a number"
+            if attribute.kind == "nominal":
+                is_not = f"one of its values ({listed(attribute.categories)})"
+            raise DataFormatError(
+                f"the attribute {attribute.name!r}: {cell[:40]!r} is not {is_not}"
+            ) from None
+
+    def _split_entries(self, text: str) -> tuple[list[int], list[str]]:
+        """Return the positions of the attributes of a sparse row, and their cells."""
+        if text[-1] != "}":
+            raise DataFormatError("a sparse row must end with '}': the file may be incomplete")
+        body = text[1:-1]
+        if "'" in body or '"' in body:
+            parts = [part for entry in _matches(_ENTRY, body) for part in entry.split(None, 1)]
+            parts[1::2] = map(_unquoted, parts[1::2])
+        else:
+            parts = body.replace(",", " ").split()
+            if len(parts) != 2 * (body.count(",") + 1) and (parts or "," in body):
+                raise DataFormatError(
+                    "a sparse row must be '{index value, index value, ...}', but this one has "
+                    f"{len(parts)} parts and {body.count(',')} commas"
                 )
         try:
-            values.extend([converters[i](cell) for i, cell in zip(places, cells, strict=True)])
-        except (ValueError, KeyError):
-            del values[starts[-1] :]
-            for i, cell in zip(places, cells, strict=True):
-                values.append(_careful_number(columns[i], cell, path, number))
-        starts.append(len(values))
-        numbers.append(number)
-    if not numbers:
-        raise DataFormatError(
-            "there are no rows after @data: the file is empty or incomplete", path
-        )
-    matrix: Any = np.array(values)
-    if sparse:
-        matrix = sp.csr_array((matrix, np.array(indices), np.array(starts)), (len(numbers), width))
-        matrix.sort_indices()
-    else:
-        matrix = matrix.reshape(len(numbers), width)
-    attributes, matrix = _settle_strings(columns, matrix)
-    return Table(
-        attributes, matrix, np.array(numbers), [path], title=relation, max_cells=content.max_cells
-    )
-
-
-def _careful_number(column: _Column, cell: str, path: str, line: int) -> float:
-    """Return the number of a cell that may be missing or quoted; raise an error if invalid."""
-    try:
-        return column.number(cell)
-    except ValueError:
-        reason = f"{cell[:40]!r} is not a number"
-    except KeyError:
-        reason = f"{cell[:40]!r} is not one of its values ({listed(column.words)})"
-    raise DataFormatError(f"the attribute {column.name!r}: {reason}", path, line)
-
-
-def _split_entries(
-    text: str, positions: dict[str, int], path: str, line: int
-) -> tuple[list[int], list[str]]:
-    """Return the positions of the attributes of a sparse row, and their cells with quotes."""
-    body = text[1:-1]
-    if text[-1] != "}" or ("}" in body and "'" not in body and '"' not in body):
-        raise DataFormatError(
-            "a sparse row must end with its only '}': the file may be incomplete (weights of rows "
-            "are not supported)",
-            path,
-            line,
-        )
-    if "'" in body or '"' in body:
-        matches = list(_walk(_ENTRY, body, path, line))
-        found, cells = [match[1] for match in matches], [match[2] for match in matches]
-    else:
-        parts = body.replace(",", " ").split()
-        found, cells = parts[0::2], parts[1::2]
-        entries = body.count(",") + 1 if parts else 0
-        if len(parts) != 2 * entries:
+            places = [self.positions[place] for place in parts[0::2]]
+        except KeyError as error:
             raise DataFormatError(
-                "a sparse row must be '{index value, index value, ...}', but this one has "
-                f"{len(parts)} parts in {entries} entries",
-                path,
-                line,
+                f"there is no attribute {error.args[0][:40]!r}: the file declares "
+                f"{len(self.positions)} attributes, counted from 0"
+            ) from None
+        if len(set(places)) < len(places):
+            twice = listed(repeated(parts[0::2]))
+            raise DataFormatError(f"the row contains an attribute twice: {twice}")
+        return places, parts[1::2]
+
+    def table(self) -> Table:
+        """Return the table, after all lines were read."""
+        if not self.lines:
+            raise DataFormatError(
+                "there are no rows after @data: the file is empty, no ARFF file or incomplete"
             )
-    try:
-        places = [positions[place] for place in found]
-    except KeyError as error:
-        raise DataFormatError(
-            f"there is no attribute {error.args[0][:40]!r}: the file declares {len(positions)} "
-            "attributes, counted from 0",
-            path,
-            line,
-        ) from None
-    if len(set(places)) < len(places):
-        raise DataFormatError(
-            f"the row contains an attribute twice: {listed(repeated(found))}", path, line
-        )
-    return places, cells
-
-
-def _parse_header(lines: Iterator[tuple[int, str]], content: Content) -> tuple[str, list[_Column]]:
-    """Return the name of the relation and the columns, consuming the lines up to @data."""
-    path = content.path
-    relation = ""
-    columns: list[_Column] = []
-    number, empty = 0, True
-    for number, line in lines:
-        stripped = line.strip()
-        if not stripped or stripped[0] == "%":
-            continue
-        empty = False
-        word = stripped.split(None, 1)[0].lower()
-        if word == "@data":
-            if not columns:
-                raise DataFormatError("@data comes before any @attribute", path, number)
-            return relation, columns
-        if word == "@attribute":
-            columns.append(_column(stripped, path, number))
-            content.check_columns(len(columns), "attributes", _FEW_ATTRIBUTES)
-        elif match := _RELATION.match(stripped):
-            relation = _unquote(match[1].strip())
-        elif word.startswith("@"):
-            raise DataFormatError(f"the declaration {word!r} is not supported", path, number)
+        shape = len(self.lines), len(self.attributes)
+        values: Any = np.array(self.values)
+        if self.is_sparse:
+            parts = values, np.array(self.indices), np.array(self.starts)
+            values = sp.csr_array(parts, shape)
+            values.sort_indices()
         else:
-            raise DataFormatError(
-                f"expected @relation, @attribute or @data, found {stripped[:40]!r}; is this an "
-                "ARFF file?",
-                path,
-                number,
-            )
-    if empty:
-        raise DataFormatError("the file is empty", path)
-    raise DataFormatError("there is no @data: the file is incomplete", path, number)
-
-
-def _column(declaration: str, path: str, line: int) -> _Column:
-    match = _SQUEEZED.fullmatch(declaration) or _ATTRIBUTE.fullmatch(declaration)
-    if not match:
-        raise DataFormatError(
-            f"an attribute needs a name and a type, found {declaration[:60]!r}", path, line
+            values = values.reshape(shape)
+        return Table(
+            self.attributes,
+            values,
+            np.array(self.lines),
+            [self.content.path],
+            title=self.relation,
+            max_cells=self.content.max_cells,
         )
-    name, kind = _unquote(match[1]), match[2].strip()
-    if not name:
-        raise DataFormatError("an attribute has an empty name", path, line)
-    if kind.startswith("{"):
-        if not kind.endswith("}"):
-            raise DataFormatError(
-                f"the values of the attribute {name!r} do not end with '}}'", path, line
-            )
-        values = [_unquote(cell) for cell in _split_cells(kind[1:-1], path, line)]
-        words = {word: float(position) for position, word in enumerate(values)}
-        if twice := repeated(values):
-            raise DataFormatError(
-                f"the attribute {name!r} lists a value twice: {listed(twice)}", path, line
-            )
-        return _Column(name, "nominal", words)
-    word = kind.split(None, 1)[0].lower()
-    if word in _NUMERIC:
-        return _Column(name, "numeric", {})
-    if word in ("string", "date"):
-        return _Column(name, "string", _Words())
-    raise DataFormatError(
-        f"the attribute {name!r} has the unknown type {kind[:40]!r}; supported are numeric, real, "
-        "integer, string, date and {a, list, of, values}",
-        path,
-        line,
-    )
 
 
-def _unquote(cell: str) -> str:
+def _plain_float(text: str) -> float:
+    """Convert a text to a number; unlike ``float``, reject underscores as in 1_000.
+
+    >>> _plain_float(" 1e3 ")
+    1000.0
+    """
+    if "_" in text:
+        raise ValueError(f"{text!r} is not a number")
+    return float(text)
+
+
+def _not_kept(_text: str) -> float:
+    return np.nan
+
+
+def _unquoted(cell: str) -> str:
     r"""Return the text of a cell without quotes and escapes.
 
-    >>> _unquote(r"'it\'s'"), _unquote("plain")
+    >>> _unquoted(r"'it\'s'"), _unquoted("plain")
     ("it's", 'plain')
     """
     if len(cell) >= 2 and cell[0] == cell[-1] and cell[0] in "'\"":
-        cell = cell[1:-1]
-        if "\\" in cell:
-            return _ESCAPE.sub(_unescaped, cell)
+        return _ESCAPE.sub(_unescaped, cell[1:-1])
     return cell
 
 
 def _unescaped(match: re.Match[str]) -> str:
     escape = match[1]
-    if len(escape) == 5:
-        return chr(int(escape[1:], 16))
-    return _ESCAPED.get(escape, escape)
+    return chr(int(escape[1:], 16)) if len(escape) == 5 else _ESCAPED.get(escape, escape)
 
 
-def _split_cells(text: str, path: str, line: int) -> list[str]:
-    """Return the cells of a comma-separated row, including quotes."""
+def _split_cells(text: str) -> list[str]:
+    """Return the cells of a comma-separated row."""
     if "'" not in text and '"' not in text:
         return [cell.strip() for cell in text.split(",")]
-    return [match[1].strip() for match in _walk(_CELL, text, path, line)]
+    return [_unquoted(cell.strip()) for cell in _matches(_CELL, text)]
 
 
-def _walk(pattern: re.Pattern[str], text: str, path: str, line: int) -> Iterator[re.Match[str]]:
-    position = 0
-    while True:
+def _matches(pattern: re.Pattern[str], text: str) -> list[str]:
+    """Return the parts of a text that consists of matches with commas between them."""
+    parts = []
+    position, end = 0, ","
+    while end:
         match = pattern.match(text, position)
         if not match:
             raise DataFormatError(
                 f"cannot parse {text[position : position + 40]!r}: a quote is not closed, or a "
-                "comma is missing or superfluous",
-                path,
-                line,
+                "comma is missing or superfluous"
             )
-        yield match
-        position = match.end()
-        if match[match.lastindex or 0] != ",":
-            return
-
-
-def _settle_strings(columns: list[_Column], values: Any) -> tuple[tuple[Attribute, ...], Any]:
-    """Sort the values of string attributes, so that codes do not depend on the order of rows."""
-    attributes = []
-    moves = {}
-    for position, column in enumerate(columns):
-        words = tuple(column.words)
-        if column.kind == "string" and list(words) != sorted(words):
-            # "" sorts first and remains 0, so omitted entries of sparse rows remain omitted.
-            moved = np.argsort(np.argsort(np.array(words, dtype=object)))
-            moves[position] = moved.astype(float)
-            words = tuple(sorted(words))
-        attributes.append(Attribute(column.name, column.kind, words))
-    return tuple(attributes), move_codes(values, moves)
+        parts.append(match[1])
+        position, end = match.end(), match[2]
+    return parts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 
@@ -35,12 +35,9 @@ class Coding:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, from which :meth:`from_dict` restores the encoding."""
-        return {
-            "codes": {name: dict(code) for name, code in self.codes.items()},
-            "indicators": {name: list(pair) for name, pair in self.indicators.items()},
-            "left_out": list(self.left_out),
-            "index_base": self.index_base,
-        }
+        plain = asdict(self)
+        plain["indicators"] = {name: list(pair) for name, pair in self.indicators.items()}
+        return {**plain, "left_out": list(self.left_out)}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Coding:

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
+from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.files import save
 from imcc._utils.progress import report_progress
 from imcc.datasets._dataset import Dataset
+from imcc.datasets._errors import listed, repeated
 from imcc.datasets._files import inner_name
-from imcc.datasets._text import check_names, number_texts
 
 
 def write_csv(dataset: Dataset, path: str | os.PathLike[str]) -> Path:
@@ -43,22 +44,28 @@ def write_csv(dataset: Dataset, path: str | os.PathLike[str]) -> Path:
     0.5,1
     >>> folder.cleanup()
     """
-    check_names(dataset)
-    if np.isinf(dataset.X.data if dataset.is_sparse else dataset.X).any():
-        raise ValueError("the data set has infinite values, which CSV files of tables cannot have")
-    delimiter = "\t" if inner_name(path).lower().endswith(".tsv") else ","
-    buffer = io.StringIO(newline="")
     names = [*dataset.feature_names, *dataset.label_names]
-    writer = csv.writer(buffer, delimiter=delimiter, lineterminator="\n")
-    if any("\r" in name for name in names):  # the csv module would not quote these
-        careful = csv.writer(
-            buffer, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_ALL
+    if twice := repeated(names):
+        raise InvalidArgumentError(
+            "dataset",
+            f"has columns of the same name, which CSV cannot have: {listed(twice)}; write .npz",
         )
-        careful.writerow(names)
-    else:
-        writer.writerow(names)
+    if np.isinf(dataset.X.data if dataset.is_sparse else dataset.X).any():
+        raise InvalidArgumentError("dataset", "has infinite values, which CSV cannot have")
+    delimiter = "\t" if inner_name(path).lower().endswith(".tsv") else ","
+    # The csv module does not quote carriage returns unless it quotes everything.
+    quoted = any("\r" in name for name in names)
+    buffer = io.StringIO(newline="")
+    writer = csv.writer(
+        buffer,
+        delimiter=delimiter,
+        lineterminator="\n",
+        quoting=csv.QUOTE_ALL if quoted else csv.QUOTE_MINIMAL,
+    )
+    writer.writerow(names)
     for row in range(dataset.n_rows):
         features = dataset.X[[row]].toarray()[0] if dataset.is_sparse else dataset.X[row]
-        writer.writerow([*number_texts(features, missing="?"), *dataset.Y[row].tolist()])
+        numbers = [repr(x).removesuffix(".0") if x else repr(x) for x in features.tolist()]
+        writer.writerow([*numbers, *dataset.Y[row].tolist()])
         report_progress(row + 1, dataset.n_rows)
     return save(path, buffer.getvalue().encode("utf-8"))

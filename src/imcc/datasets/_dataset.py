@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from imcc._utils.errors import InvalidArgumentError, InvalidTypeError
 from imcc.datasets._coding import Coding
-from imcc.datasets._errors import listed, repeated
+from imcc.datasets._errors import DataFormatError, listed, repeated
 
 # Large enough for products such as Y.T @ Y, and half the size of the default.
 LABEL_DTYPE = np.int32
@@ -99,21 +100,22 @@ class Dataset:
         X = _as_features(self.X)
         Y = _as_labels(self.Y)
         if X.shape[0] != Y.shape[0]:
-            raise ValueError(
-                f"X and Y must have the same number of rows: X has {X.shape[0]}, Y has {Y.shape[0]}"
+            raise InvalidArgumentError(
+                "Y", f"must have as many rows as X: X has {X.shape[0]}, Y has {Y.shape[0]}"
             )
-        if X.shape[1] == 0:
-            raise ValueError("X has no features: it must have at least one column")
-        if Y.shape[1] == 0:
-            raise ValueError("Y has no labels: it must have at least one column")
-        # The class is frozen, so attributes can only be set in this way.
-        put = object.__setattr__
-        put(self, "X", X)
-        put(self, "Y", Y)
-        put(self, "feature_names", _as_names("feature_names", feature_names, "x", X.shape[1]))
-        put(self, "label_names", _as_names("label_names", label_names, "label", Y.shape[1]))
+        for name, array in (("X", X), ("Y", Y)):
+            if array.shape[1] == 0:
+                raise InvalidArgumentError(name, "must have at least one column")
+        converted = {
+            "X": X,
+            "Y": Y,
+            "feature_names": _as_names("feature_names", feature_names, "x", X.shape[1]),
+            "label_names": _as_names("label_names", label_names, "label", Y.shape[1]),
+        }
+        for name, value in converted.items():
+            object.__setattr__(self, name, value)  # the class is frozen
         if twice := repeated(self.label_names):
-            raise ValueError(f"label_names must be unique; repeated: {listed(twice)}")
+            raise InvalidArgumentError("label_names", f"must be unique; repeated: {listed(twice)}")
 
     @property
     def n_rows(self) -> int:
@@ -163,17 +165,12 @@ class Dataset:
         index = rows if isinstance(rows, slice) else np.asarray(rows)
         if not isinstance(index, slice) and index.size == 0 and index.dtype != bool:
             index = index.astype(np.intp)  # an empty list is an array of floats
-        return self._replace(X=self.X[index], Y=self.Y[index])
+        return replace(self, X=self.X[index], Y=self.Y[index])
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Dataset):
             return NotImplemented
-        return (
-            self.feature_names == other.feature_names
-            and self.label_names == other.label_names
-            and np.array_equal(self.Y, other.Y)
-            and _same_features(self.X, other.X)
-        )
+        return self.fingerprint() == other.fingerprint()
 
     __hash__ = None  # type: ignore[assignment]  # arrays inside: not hashable
 
@@ -194,7 +191,7 @@ class Dataset:
         >>> Dataset([[1.0]], [[1]]).renamed("one").name
         'one'
         """
-        return self._replace(name=name)
+        return replace(self, name=name)
 
     def fingerprint(self) -> str:
         """Return the SHA-256 of the arrays and names, which is the same on every machine.
@@ -224,10 +221,6 @@ class Dataset:
             digest.update(np.ascontiguousarray(values, dtype="<f8").tobytes())
         digest.update(np.ascontiguousarray(self.Y, dtype="u1").tobytes())
         return digest.hexdigest()
-
-    def _replace(self, **changes: Any) -> Dataset:
-        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return Dataset(**{**fields, **changes})
 
     def __repr__(self) -> str:
         storage = "sparse" if self.is_sparse else "dense"
@@ -259,16 +252,14 @@ def concatenate(datasets: Sequence[Dataset], name: str | None = None) -> Dataset
     >>> concatenate([part, part]).n_rows
     2
     """
-    if not datasets:
-        raise ValueError("datasets is empty: there is nothing to concatenate")
     first = datasets[0]
     for other in datasets[1:]:
-        for what in ("feature_names", "label_names"):
-            if getattr(other, what) != getattr(first, what):
-                raise ValueError(
-                    f"{first.name!r} and {other.name!r} cannot be joined: their {what} differ "
-                    f"({_first_difference(getattr(first, what), getattr(other, what))})"
-                )
+        if (other.feature_names, other.label_names) != (first.feature_names, first.label_names):
+            raise DataFormatError(
+                f"cannot be concatenated with {first.source or first.name}: the names of its "
+                "features or labels are different",
+                other.source or other.name,
+            )
     if any(part.is_sparse for part in datasets):
         X = sp.vstack([sp.csr_array(part.X) for part in datasets], format="csr")
     else:
@@ -289,12 +280,6 @@ def _many(count: int, thing: str) -> str:
     return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
 
 
-def _first_difference(ours: Sequence[str], theirs: Sequence[str]) -> str:
-    if len(ours) != len(theirs):
-        return f"{len(ours)} against {len(theirs)}"
-    return next(f"{a!r} against {b!r}" for a, b in zip(ours, theirs, strict=True) if a != b)
-
-
 def _column_names(table: Any) -> tuple[str, ...]:
     """Return the column names of a data frame, if all are non-empty strings."""
     columns = tuple(getattr(table, "columns", ()))
@@ -302,63 +287,56 @@ def _column_names(table: Any) -> tuple[str, ...]:
 
 
 def _as_features(X: Any) -> Any:
-    if sp.issparse(X):
-        # A copy, so that the caller's matrix is not modified.
-        matrix = sp.csr_array(X, dtype=np.float64, copy=True)
-        matrix.sum_duplicates()
-        matrix.eliminate_zeros()
-        matrix.sort_indices()
-        if max(*matrix.shape, matrix.nnz) < 2**31:  # parts of scikit-learn need 32-bit indices
-            matrix.indices = matrix.indices.astype(np.int32, copy=False)
-            matrix.indptr = matrix.indptr.astype(np.int32, copy=False)
-        return matrix
-    try:
-        values = np.ascontiguousarray(X, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"X must contain numbers: {error}") from error
-    if values.ndim != 2:
-        raise ValueError(f"X must be two-dimensional, got an array of shape {values.shape}")
-    return values
+    if not sp.issparse(X):
+        return _as_matrix("X", X, dtype=np.float64)
+    # A copy, so that the caller's matrix is not modified.
+    matrix = sp.csr_array(X, dtype=np.float64, copy=True)
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    matrix.sort_indices()
+    if max(*matrix.shape, matrix.nnz) < 2**31:  # parts of scikit-learn need 32-bit indices
+        matrix.indices = matrix.indices.astype(np.int32, copy=False)
+        matrix.indptr = matrix.indptr.astype(np.int32, copy=False)
+    return matrix
 
 
 def _as_labels(Y: Any) -> np.ndarray:
-    values = Y.toarray() if sp.issparse(Y) else np.asarray(Y)
-    if values.ndim != 2:
-        raise ValueError(
-            f"Y must be two-dimensional (rows x labels), got an array of shape {values.shape}"
-        )
-    if values.dtype.kind not in "biuf":
-        raise ValueError(f"Y must contain numbers or booleans, got an array of {values.dtype}")
+    values = _as_matrix("Y", Y.toarray() if sp.issparse(Y) else Y)
     on = values == 1
     if not (np.all(on | (values == 0)) or np.all(on | (values == -1))):
         odd = ", ".join(str(v) for v in np.unique(values)[:6].tolist())
-        raise ValueError(
-            f"Y must contain labels coded {{0, 1}} or {{-1, +1}}, got the values {odd}"
+        raise InvalidArgumentError(
+            "Y", f"must contain labels coded {{0, 1}} or {{-1, +1}}, got the values {odd}"
         )
     return np.ascontiguousarray(on, dtype=LABEL_DTYPE)
 
 
+def _as_matrix(name: str, table: Any, dtype: Any = None) -> np.ndarray:
+    try:
+        values = np.ascontiguousarray(table, dtype=dtype)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgumentError(name, f"must contain numbers: {error}") from error
+    if values.dtype.kind not in "biuf":
+        raise InvalidArgumentError(name, f"must contain numbers, got an array of {values.dtype}")
+    if values.ndim != 2 or np.ndim(table) != 2:
+        raise InvalidArgumentError(
+            name, f"must be two-dimensional, got an array of shape {np.shape(table)}"
+        )
+    return values
+
+
 def _as_names(what: str, names: Iterable[str], prefix: str, count: int) -> tuple[str, ...]:
-    if isinstance(names, str):
-        raise TypeError(f"{what} must be a sequence of names, got the string {names!r}")
     given = tuple(names)
     if not given:
         return default_names(prefix, count)
-    if not all(isinstance(name, str) and name for name in given):
-        odd = next(n for n in given if not (isinstance(n, str) and n))
-        raise TypeError(f"{what} must be non-empty strings, got {odd!r}")
+    texts = all(isinstance(name, str) and name and "\0" not in name for name in given)
+    if isinstance(names, str) or not texts:
+        raise InvalidTypeError(
+            what, f"must be a list of non-empty strings without NUL, got {listed(given)}"
+        )
     if len(given) != count:
-        raise ValueError(f"{what} has {len(given)} names for {count} columns")
-    return tuple(str(name) for name in given)
-
-
-def _same_features(a: Any, b: Any) -> bool:
-    if a.shape != b.shape:
-        return False
-    return all(
-        np.array_equal(x, y, equal_nan=True)
-        for x, y in zip(_dense_blocks(a), _dense_blocks(b), strict=True)
-    )
+        raise InvalidArgumentError(what, f"has {len(given)} names for {count} columns")
+    return tuple(map(str, given))
 
 
 def _dense_blocks(X: Any) -> Iterable[np.ndarray]:

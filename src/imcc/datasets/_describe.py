@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from imcc._utils.validation import check_number
 from imcc.datasets._dataset import Dataset
@@ -174,9 +174,11 @@ def describe(dataset: Dataset, *, n_pairs: int = 10) -> Description:
         raise ValueError(f"the data set {dataset.name!r} has no rows to describe")
     check_number("n_pairs", n_pairs, at_least=0)
     counts = dataset.Y.sum(axis=0)
+    label_counts = dict(zip(dataset.label_names, counts.tolist(), strict=True))
     present = counts[counts > 0]
     ratios = present.max() / present if present.size else np.array([np.nan])
     values = dataset.X.data if dataset.is_sparse else dataset.X
+    is_nominal = np.all((values == 0) | (values == 1) | np.isnan(values))
     zero_rows = (dataset.X != 0).sum(axis=1) == 0
     duplicates, conflicts = _duplicates(dataset)
     return Description(
@@ -184,14 +186,14 @@ def describe(dataset: Dataset, *, n_pairs: int = 10) -> Description:
         n_rows=dataset.n_rows,
         n_features=dataset.n_features,
         n_labels=dataset.n_labels,
-        feature_type=_feature_type(values),
+        feature_type="nominal" if is_nominal else "numeric",
         cardinality=dataset.cardinality,
         density=dataset.density,
         n_label_sets=dataset.n_label_sets,
         label_set_proportion=dataset.n_label_sets / dataset.n_rows,
-        label_counts=dict(zip(dataset.label_names, counts.tolist(), strict=True)),
-        labels_never_on=_named(dataset, counts == 0),
-        labels_always_on=_named(dataset, counts == dataset.n_rows),
+        label_counts=label_counts,
+        labels_never_on=tuple(name for name, count in label_counts.items() if count == 0),
+        labels_always_on=tuple(n for n, count in label_counts.items() if count == dataset.n_rows),
         mean_imbalance=float(ratios.mean()),
         max_imbalance=float(ratios.max()),
         duplicate_rows=duplicates,
@@ -203,25 +205,17 @@ def describe(dataset: Dataset, *, n_pairs: int = 10) -> Description:
     )
 
 
-def co_occurrence_counts(dataset: Dataset) -> np.ndarray:
-    """Return the number of rows with both of two labels, as a matrix of shape (q, q)."""
-    Y = dataset.Y.astype(np.float64)  # products of floats are much faster, and exact here
-    return (Y.T @ Y).astype(np.int64)
-
-
-def _feature_type(values: np.ndarray) -> str:
-    return "nominal" if np.all((values == 0) | (values == 1) | np.isnan(values)) else "numeric"
-
-
-def _named(dataset: Dataset, mask: np.ndarray) -> tuple[str, ...]:
-    return tuple(dataset.label_names[i] for i in np.flatnonzero(mask))
-
-
 def _duplicates(dataset: Dataset) -> tuple[int, int]:
     """Return the number of duplicate rows, and of those with different labels."""
     first: dict[bytes, int] = {}
     duplicates = conflicts = 0
-    for row, key in enumerate(_row_keys(dataset.X)):
+    X = dataset.X
+    if dataset.is_sparse:
+        spans = (slice(*ends) for ends in pairwise(X.indptr))
+        keys = (X.indices[span].tobytes() + X.data[span].tobytes() for span in spans)
+    else:
+        keys = (row.tobytes() for row in X + 0.0)  # -0.0 becomes 0.0
+    for row, key in enumerate(keys):
         earlier = first.setdefault(key, row)
         if earlier != row:
             duplicates += 1
@@ -229,17 +223,9 @@ def _duplicates(dataset: Dataset) -> tuple[int, int]:
     return duplicates, conflicts
 
 
-def _row_keys(X: Any) -> list[bytes]:
-    if not sp.issparse(X):
-        return [row.tobytes() for row in X + 0.0]  # -0.0 becomes 0.0
-    keys = []
-    for start, stop in zip(X.indptr[:-1], X.indptr[1:], strict=True):
-        keys.append(X.indices[start:stop].tobytes() + X.data[start:stop].tobytes())
-    return keys
-
-
 def _strongest(dataset: Dataset, n_pairs: int) -> tuple[CoOccurrence, ...]:
-    together = co_occurrence_counts(dataset)
+    Y = dataset.Y.astype(np.float64)  # products of floats are much faster, and exact here
+    together = (Y.T @ Y).astype(np.int64)
     counts = np.diag(together)
     first, second = np.triu_indices(dataset.n_labels, k=1)
     both = together[first, second]

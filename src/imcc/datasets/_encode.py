@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from imcc._utils.cells import label_values, yes_no_words
+from imcc._utils.cells import label_values, truth, yes_no_words
 from imcc._utils.errors import InvalidArgumentError, InvalidTypeError, given, named
 from imcc._utils.validation import check_choice
 from imcc.datasets._coding import Coding, is_identity
 from imcc.datasets._dataset import LABEL_DTYPE, Dataset
 from imcc.datasets._errors import DataFormatError, listed, repeated, warn_user
-from imcc.datasets._table import Attribute, Table, move_codes
+from imcc.datasets._table import Attribute, Table
 
 #: How to encode a nominal attribute with more than two values.
 NOMINAL = ("onehot", "ordinal")
@@ -24,22 +24,10 @@ NOMINAL = ("onehot", "ordinal")
 _MOST_ORDINARY_VALUES = 5
 
 
-def count_columns(names: Sequence[str], count: int, what: str, path: str) -> list[int]:
-    """Return the first ``count`` columns, or the last ones of a negative count."""
-    width = len(names)
-    if count == 0 or abs(count) >= width:
-        raise DataFormatError(
-            f"{what} requests {abs(count)} label(s), but the file has {width} columns, and at "
-            "least one of them must be a feature and one a label",
-            path,
-        )
-    return list(range(count)) if count > 0 else list(range(width + count, width))
-
-
 def find_columns(names: Sequence[str], wanted: Sequence[str], what: str, path: str) -> list[int]:
     """Return the positions of the columns with these names, in the order of the names."""
-    known = set(names)
-    if absent := [name for name in wanted if name not in known]:
+    positions = {name: position for position, name in enumerate(names)}
+    if absent := [name for name in wanted if name not in positions]:
         raise DataFormatError(
             f"{what} contains {len(absent)} label(s) that are not columns of the file: "
             f"{listed(absent)}; the columns are {listed(names)}",
@@ -50,7 +38,6 @@ def find_columns(names: Sequence[str], wanted: Sequence[str], what: str, path: s
         raise DataFormatError(
             f"several columns have the name of a label: {listed(ambiguous)}", path
         )
-    positions = {name: position for position, name in enumerate(names)}
     return [positions[name] for name in wanted]
 
 
@@ -78,18 +65,24 @@ def choose_labels(
             "labels", "and " + named("label_prefix") + " cannot both be passed: use one of them"
         )
     if label_prefix is not None:
-        found = [i for i, name in enumerate(names) if name.startswith(label_prefix)]
-        if not found or len(found) == len(names):
-            which = "every column" if found else "no column"
+        chosen = [i for i, name in enumerate(names) if name.startswith(label_prefix)]
+        if not chosen:
             raise DataFormatError(
-                f"{which} has a name that starts with "
+                "no column has a name that starts with "
                 + given("label_prefix", label_prefix)
                 + f"; the columns are {listed(names)}",
                 path,
             )
-        return found
+        return chosen
     if isinstance(labels, (int, np.integer)) and not isinstance(labels, bool):
-        return count_columns(names, int(labels), f"labels={labels}", path)
+        width = len(names)
+        if labels == 0 or abs(labels) >= width:
+            raise DataFormatError(
+                f"{abs(labels)} label(s) are requested, but the file has {width} columns, and at "
+                "least one of them must be a feature and one a label",
+                path,
+            )
+        return list(range(labels)) if labels > 0 else list(range(width + labels, width))
     if isinstance(labels, (str, bool)) or not isinstance(labels, Sequence):
         raise InvalidTypeError("labels", f"must be a list of names or a count, got {labels!r}")
     if not labels:
@@ -111,14 +104,12 @@ def to_dataset(table: Table, labels: Sequence[int], nominal: str, name: str) -> 
     name : str
         Name of the data set.
     """
-    label_names = [table.attributes[i].name for i in labels]
-    if twice := repeated(label_names):
-        raise table.error(f"label names must be unique; repeated: {listed(twice)}")
     Y = label_columns(table, labels)
     taken = set(labels)
     rest = [c for c in range(len(table.names)) if c not in taken]
     X, feature_names, coding = encode_features(table, rest, nominal)
-    return Dataset(X, Y, tuple(feature_names), tuple(label_names), name, table.path, coding)
+    label_names = tuple(table.names[i] for i in labels)
+    return Dataset(X, Y, tuple(feature_names), label_names, name, table.path, coding)
 
 
 def encode_features(
@@ -126,92 +117,192 @@ def encode_features(
 ) -> tuple[Any, list[str], Coding | None]:
     """Return columns of a table as numbers, the names of the features, and their encoding.
 
-    Columns of words that are different in every row are left out, with a warning.
+    Columns of text, and of words that are different in every row, are left out with a warning.
     """
     check_choice("nominal", nominal, NOMINAL)
-    if dropped := [c for c in columns if _all_differ(table, c)]:
+    left_out = {c: table.names[c] for c in columns if _is_no_feature(table, c)}
+    if left_out:
         warn_user(
-            f"{table.path}: dropped {listed(table.names[c] for c in dropped)}, because words that "
-            "are different in every row are not features"
+            f"{table.path}: dropped {listed(left_out.values())}, because text, and words that are "
+            "different in every row, are not features"
         )
-        columns = [c for c in columns if c not in dropped]
-    if not columns:
-        raise table.error("the file has no features: every column is a label or names rows")
-    attributes = [table.attributes[c] for c in columns]
+    kept = [c for c in columns if c not in left_out]
+    if not kept:
+        raise table.error("the file has no features: every column is a label, text or names rows")
+    spread = [c for c in kept if nominal == "onehot" and not _is_single(table.attributes[c])]
+    _check_one_hot(table, spread)
     codes: dict[str, dict[str, float]] = {}
     indicators: dict[str, tuple[str, str]] = {}
-    moves: dict[int, np.ndarray] = {}
-    for i, attribute in enumerate(attributes):
-        name, words = attribute.name, attribute.categories
-        if attribute.kind == "numeric":
-            continue
-        if nominal == "onehot" and not _is_plain(attribute):
-            indicators |= {f"{name}={word}": (name, word) for word in words}
-            continue
-        numbers = _numbers(attribute)
-        if not is_identity(code := dict(zip(words, numbers.tolist(), strict=True))):
-            codes[name] = code
-        if (numbers != np.arange(len(numbers))).any():
-            moves[i] = numbers
-    if sp.issparse(table.values):
-        # Omitted entries of sparse rows are no longer 0 in these columns.
-        table.check_cells(len(moves), "columns of yes and no")
-    values = move_codes(table.values[:, columns], moves)
-    _warn_of_missing(table, values, attributes)
-    left_out = tuple(table.names[c] for c in dropped)
-    coding = Coding(codes, indicators, left_out) if codes or indicators or left_out else None
-    spread = [i for i, attribute in enumerate(attributes) if not _is_plain(attribute)]
-    if not spread or nominal == "ordinal":
-        return values, [attribute.name for attribute in attributes], coding
-    return *_one_hot(table, values, attributes, spread), coding
+    places: list[int] = []
+    names: list[str] = []
+    several = set(spread)
+    for c in kept:
+        attribute = table.attributes[c]
+        if c in several:
+            shown = {f"{attribute.name}={word}": word for word in attribute.categories}
+            indicators |= {feature: (attribute.name, word) for feature, word in shown.items()}
+        else:
+            shown = {attribute.name: ""}
+            if not is_identity(code := _code(attribute)):
+                codes[attribute.name] = code
+        names += shown
+        places += [c] * len(shown)
+    if twice := [name for name in repeated(names) if name in codes or name in indicators]:
+        raise table.error(f"several features made of words have the same name: {listed(twice)}")
+    coding = Coding(codes, indicators, tuple(left_out.values()))
+    X = encode_as_before(table, places, names, coding)
+    _warn_of_missing(table, X, places)
+    return X, names, None if coding == Coding() else coding
+
+
+def encode_as_before(
+    table: Table, places: Sequence[int], feature_names: Sequence[str], coding: Coding
+) -> Any:
+    """Return the columns of features, with words encoded as in the training data.
+
+    Parameters
+    ----------
+    table : Table
+        The columns of the file.
+    places : sequence of int
+        Position of the column of each feature.
+    feature_names : sequence of str
+        Names of the features.
+    coding : Coding
+        Encoding of the training data.
+    """
+    _warn_of_new_words(table, coding)
+    # For each feature that is not the numbers of the table: the position of the word that it
+    # indicates, or the number of each word.
+    changes: dict[int, int | np.ndarray] = {}
+    positions: dict[int, dict[str, int]] = {}  # of the words of a column
+    for j, (feature, place) in enumerate(zip(feature_names, places, strict=True)):
+        attribute = table.attributes[place]
+        if attribute.kind != "nominal":
+            if attribute.kind == "text" or feature in coding.codes or feature in coding.indicators:
+                raise table.error(
+                    f"the column {attribute.name!r} contains "
+                    f"{'text' if attribute.kind == 'text' else 'numbers'}, but in the training "
+                    "data of the model it did not"
+                )
+        elif feature in coding.indicators:
+            if place not in positions:
+                positions[place] = {word: i for i, word in enumerate(attribute.categories)}
+            changes[j] = positions[place].get(coding.indicators[feature][1], -1)
+        else:
+            numbers = _numbers(attribute.categories, coding.codes.get(feature))
+            if not np.array_equal(numbers, np.arange(len(numbers))):
+                changes[j] = numbers
+    table.check_cells(len(changes), "features made of words")
+    X = table.values[:, places]
+    if not changes:
+        return X
+    rows, data = [], []
+    for j, change in changes.items():
+        column = _changed(table, places[j], change)
+        if sp.issparse(X):
+            rows.append(np.flatnonzero(column))
+            data.append(column[rows[-1]])
+        else:
+            X[:, j] = column
+    if not sp.issparse(X):
+        return X
+    X.data[np.isin(X.indices, list(changes))] = 0.0
+    where = np.concatenate(rows), np.repeat(list(changes), [len(some) for some in rows])
+    return X + sp.csr_array((np.concatenate(data), where), shape=X.shape)
+
+
+def _changed(table: Table, place: int, change: int | np.ndarray) -> np.ndarray:
+    """Return a column of words as an indicator of one of them, or as their numbers."""
+    codes = table.column(place)
+    there = ~np.isnan(codes)
+    values = np.full(len(codes), np.nan)
+    known = codes[there].astype(int)
+    values[there] = known == change if isinstance(change, int) else change[known]
+    wrong = there & np.isnan(values)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        attribute = table.attributes[place]
+        raise table.error(
+            f"the column {attribute.name!r} is {attribute.categories[int(codes[row])]!r} here, "
+            "which is neither a number nor a word that the training data of the model contain",
+            row,
+        )
+    return values
+
+
+def _numbers(words: Sequence[str], code: Mapping[str, float] | None) -> np.ndarray:
+    """Return the number of each word by the code of the training data; NaN if it has none."""
+    numbers: list[float | None]
+    if code is None:
+        numbers = [_number(word) for word in words]
+    else:
+        by_truth = {truth(known): value for known, value in code.items()}
+        if None in by_truth:
+            by_truth = {}
+        numbers = [code[word] if word in code else by_truth.get(truth(word)) for word in words]
+    return np.array(numbers, dtype=float)
+
+
+def _number(word: str) -> float | None:
+    try:
+        return float(word)
+    except ValueError:
+        return truth(word)
+
+
+def _warn_of_new_words(table: Table, coding: Coding) -> None:
+    """Warn about words that the training data did not have, for which all indicators are 0."""
+    known: dict[str, set[str]] = {}
+    for column, word in coding.indicators.values():
+        known.setdefault(column, set()).add(word)
+    for attribute in table.attributes:
+        words = known.get(attribute.name)
+        if words and (new := [word for word in attribute.categories if word not in words]):
+            warn_user(
+                f"{table.path}: the column {attribute.name!r} has words that did not occur in the "
+                f"training data: {listed(new)}; all features of the column are 0 there"
+            )
 
 
 def label_columns(table: Table, labels: Sequence[int]) -> np.ndarray:
     """Return columns as labels 0 and 1; raise an error that names the row if one is neither."""
     table.check_cells(len(labels), "labels")
     Y = np.empty((table.values.shape[0], len(labels)), dtype=LABEL_DTYPE)
-    block = table.values[:, list(labels)]
-    block = block.toarray() if sp.issparse(block) else block
-    for j, position in enumerate(labels):
-        Y[:, j] = _label(table, table.attributes[position], block[:, j])
+    for j, place in enumerate(labels):
+        Y[:, j] = _label(table, place)
     return Y
 
 
-def _label(table: Table, attribute: Attribute, values: np.ndarray) -> np.ndarray:
-    """Return a column as labels 0 and 1; raise an error that names the row if one is neither."""
+def _label(table: Table, place: int) -> np.ndarray:
+    attribute, values = table.attributes[place], table.column(place)
     missing = np.isnan(values)
     if missing.any():
         raise table.error(
-            f"the label {attribute.name!r} is missing; every row must have 0 or 1 for every label",
+            f"the label {attribute.name!r} is missing or text; every row must have 0 or 1 for "
+            "every label",
             int(np.argmax(missing)),
         )
     if attribute.kind == "numeric":
-        on = values == 1
-        wrong = ~on & (values != 0)
-        if not wrong.any() or np.all(on | (values == -1)):
-            return np.asarray(on)
+        signs = values > 0 if np.all(np.abs(values) == 1) else values
     else:
-        codes = values.astype(int)
-        used = np.unique(codes)
-        meanings = [*label_values([attribute.categories[code] for code in used]).values()]
-        on = np.isin(codes, [code for code, m in zip(used, meanings, strict=True) if m == 1.0])
-        wrong = np.isin(codes, [code for code, m in zip(used, meanings, strict=True) if m is None])
-        if not wrong.any():
-            return on
-    row = int(np.argmax(wrong))
-    shown = (
-        f"{values[row]:g}"
-        if attribute.kind == "numeric"
-        else repr(attribute.categories[int(values[row])])
-    )
-    raise table.error(
-        f"the label {attribute.name!r} is not binary: it is {shown} here, but labels must be 0 or "
-        "1 (or -1 and 1, no and yes, false and true)",
-        row,
-    )
+        codes, positions = np.unique(values.astype(int), return_inverse=True)
+        meanings = label_values([attribute.categories[code] for code in codes])
+        signs = np.array(list(meanings.values()), dtype=float)[positions]
+    wrong = (signs != 0) & (signs != 1)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        value = values[row]
+        cell = f"{value:g}" if attribute.kind == "numeric" else attribute.categories[int(value)]
+        raise table.error(
+            f"the label {attribute.name!r} is not binary: it is {cell!r} here, but labels must be "
+            "0 or 1 (or -1 and 1, no and yes, false and true)",
+            row,
+        )
+    return signs == 1
 
 
-def _is_plain(attribute: Attribute) -> bool:
+def _is_single(attribute: Attribute) -> bool:
     """Return whether a column becomes a single feature: it is numeric or binary."""
     words = attribute.categories
     if attribute.kind == "numeric" or len(words) == 2 or yes_no_words(words) is not None:
@@ -219,94 +310,48 @@ def _is_plain(attribute: Attribute) -> bool:
     return len(words) == 1 and label_values(words)[words[0]] is not None
 
 
-def _numbers(attribute: Attribute) -> np.ndarray:
+def _code(attribute: Attribute) -> dict[str, float]:
     """Return the number of each word of a column: 0 for no and 1 for yes, or its position."""
-    values = list(label_values(attribute.categories).values())
-    if _is_plain(attribute) and (len(values) == 1 or set(values) == {0.0, 1.0}):
-        return np.array(values)
-    return np.arange(len(values), dtype=float)
+    words = attribute.categories
+    values = [value for value in label_values(words).values() if value is not None]
+    if (
+        not _is_single(attribute)
+        or len(values) < len(words)
+        or len(set(values)) < min(len(words), 2)
+    ):
+        values = [float(position) for position in range(len(words))]
+    return dict(zip(words, values, strict=True))
 
 
-def _all_differ(table: Table, column: int) -> bool:
-    """Return whether a column has words that are different in every row."""
-    attribute = table.attributes[column]
+def _is_no_feature(table: Table, place: int) -> bool:
+    """Return whether a column is text, or has words that are different in every row."""
+    attribute = table.attributes[place]
     n_rows = table.values.shape[0]
-    least = 2 if attribute.kind == "string" else _MOST_ORDINARY_VALUES + 1
-    if attribute.kind == "numeric" or n_rows < least or len(attribute.categories) < n_rows:
-        return False
-    return bool(len(np.unique(table.column(column))) == n_rows)
+    if attribute.kind != "nominal" or len(attribute.categories) < n_rows:
+        return attribute.kind == "text"
+    return n_rows > _MOST_ORDINARY_VALUES and len(np.unique(table.column(place))) == n_rows
 
 
-def _warn_of_missing(table: Table, values: Any, attributes: list[Attribute]) -> None:
-    if sp.issparse(values):
-        rows, columns = values.nonzero()
-        holes = columns[np.isnan(values[rows, columns])] if np.isnan(values.data).any() else []
-        counts = np.bincount(np.asarray(holes, dtype=int), minlength=len(attributes))
-    else:
-        counts = np.isnan(values).sum(axis=0)
-    if not counts.any():
-        return
-    names = [attribute.name for attribute, count in zip(attributes, counts, strict=True) if count]
-    warn_user(
-        f"{table.path}: {int(counts.sum())} missing value(s) are read as NaN, in {listed(names)}; "
-        "impute them before fitting, for example with sklearn.impute.SimpleImputer"
-    )
-
-
-def _one_hot(
-    table: Table, values: Any, attributes: list[Attribute], spread: list[int]
-) -> tuple[Any, list[str]]:
-    sparse = sp.issparse(values)
-    width = len(attributes) + sum(len(attributes[i].categories) - 1 for i in spread)
-    _check_one_hot(table, values, attributes, spread, width)
-    by_column = values.tocsc() if sparse else values
-    spread_over = set(spread)
-    names: list[str] = []
-    parts: list[Any] = []
-    for i, attribute in enumerate(attributes):
-        part = by_column[:, [i]]
-        if i in spread_over:
-            names += [f"{attribute.name}={word}" for word in attribute.categories]
-            codes = (part.toarray() if sparse else part).ravel()
-            part = _indicators(codes, len(attribute.categories))
-        else:
-            names.append(attribute.name)
-        parts.append(part if sparse or not sp.issparse(part) else part.toarray())
-    return (sp.hstack(parts, format="csr") if sparse else np.hstack(parts)), names
-
-
-def _check_one_hot(
-    table: Table, values: Any, attributes: list[Attribute], spread: list[int], width: int
-) -> None:
+def _check_one_hot(table: Table, places: Sequence[int]) -> None:
     """Raise an error if the indicators of columns with many words would exhaust the memory."""
-    n_rows = values.shape[0]
-    entries = n_rows * width
-    if sp.issparse(values):
-        # One indicator per row is 1; all are NaN where the word is missing.
-        holes = values.indices[np.isnan(values.data)]
-        missing = np.bincount(holes, minlength=len(attributes))
-        entries = sum(n_rows + int(missing[i]) * len(attributes[i].categories) for i in spread)
-    characters = sum(
-        len(attributes[i].name) * len(attributes[i].categories)
-        + sum(map(len, attributes[i].categories))
-        for i in spread
-    )
-    if entries > table.max_cells or characters > table.max_cells:
-        worst = max(spread, key=lambda i: len(attributes[i].categories))
+    words = {table.names[place]: table.attributes[place].categories for place in places}
+    n_rows, width = table.values.shape[0], sum(map(len, words.values()))
+    characters = sum(len(name) + len(word) for name in words for word in words[name])
+    if max(n_rows * width, characters) > table.max_cells:
         raise table.error(
-            f"one column per value would give {n_rows} x {width} numbers, which is too many for a "
-            f"file of this size; the attribute {attributes[worst].name[:80]!r} alone has "
-            f"{len(attributes[worst].categories)} values. Read the file with "
-            + given("nominal", "ordinal")
-            + ", or remove the attribute from it"
+            f"one column per value of {listed(words)} would give {n_rows} x {width} numbers, which "
+            "is too many for a file of this size; read the file with " + given("nominal", "ordinal")
         )
 
 
-def _indicators(codes: np.ndarray, count: int) -> Any:
-    missing = np.isnan(codes)
-    known = np.flatnonzero(~missing)
-    holes = np.flatnonzero(missing)
-    rows = np.concatenate([known, np.repeat(holes, count)])
-    columns = np.concatenate([codes[known].astype(int), np.tile(np.arange(count), len(holes))])
-    data = np.concatenate([np.ones(len(known)), np.full(len(holes) * count, np.nan)])
-    return sp.csc_array((data, (rows, columns)), shape=(len(codes), count))
+def _warn_of_missing(table: Table, X: Any, places: Sequence[int]) -> None:
+    if sp.issparse(X):
+        holes = np.unique(X.indices[np.isnan(X.data)])
+    else:
+        holes = np.flatnonzero(np.isnan(X).any(axis=0))
+    if len(holes):
+        names = dict.fromkeys(table.names[places[j]] for j in holes)
+        warn_user(
+            f"{table.path}: missing values are read as NaN, in {listed(names)}; impute them before "
+            "fitting, for example with sklearn.impute.SimpleImputer"
+        )

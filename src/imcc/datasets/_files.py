@@ -8,22 +8,19 @@ before memory is allocated.
 from __future__ import annotations
 
 import bz2
-import codecs
-import functools
 import gzip
 import io
 import os
-import re
 import zipfile
-import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, ParamSpec, TypeVar
+from typing import IO, Any
 
 import numpy as np
 
-from imcc._utils.errors import given
+from imcc._utils.errors import InvalidArgumentError, given
 from imcc._utils.progress import report_progress
 from imcc.datasets._errors import DataFormatError, listed, warn_user
 
@@ -50,30 +47,18 @@ _FEW_CELLS = 2**24
 _CELLS_PER_BYTE = 64
 _FEW_COLUMNS = 2**21
 
-COMPRESSIONS = (".gz", ".bz2", ".zip")
+_UNPACKERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
+COMPRESSIONS = (*_UNPACKERS, ".zip")
 
 # Suffixes of archive members that are not data.
 _NOT_DATA = (".xml", ".txt", ".md", ".pdf", ".html", ".names")
 
 _CHUNK = 2**20
-
-# All exceptions that the standard library raises for damaged compressed files.
-UNPACK_ERRORS = (
-    OSError,
-    EOFError,
-    zlib.error,
-    zipfile.BadZipFile,
-    NotImplementedError,  # a compression method that zipfile does not know
-    RuntimeError,  # an encrypted archive
-    ValueError,
-    OverflowError,
-    UnicodeDecodeError,
-)
+# After so many lines, progress is reported.
+_LINES = 256
 
 # Not bzip2: zipfile unpacks a chunk of it at once, and 3 kB can be 8 GiB.
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-
-_MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"PK\x03\x04": "zip"}
 
 
 @dataclass(frozen=True)
@@ -119,38 +104,19 @@ class Content:
         allowed = max(_FEW_CELLS, _CELLS_PER_BYTE * self.size, (self.max_bytes or 0) // 8)
         return min(MAX_CELLS, allowed)
 
-    def check_columns(self, count: int, what: str, few: int = _FEW_COLUMNS) -> None:
-        """Raise an error for more columns than a file of its size may declare.
-
-        ``few`` columns may be declared by any file.
-        """
-        limit = min(MAX_COLUMNS, max(few, self.size, (self.max_bytes or 0) // 8))
-        if count > limit:
-            raise DataFormatError(
-                f"{count:,} {what} are more than the limit of {limit:,} for a file of this size; "
-                "if you trust it, raise the limit with " + given("max_bytes"),
-                self.path,
-            )
+    def check_columns(self, count: int, what: str) -> None:
+        """Raise an error for more columns than a file of its size may declare."""
+        allowed = max(_FEW_COLUMNS, self.size, (self.max_bytes or 0) // 8)
+        check_size(1, count, what, min(MAX_COLUMNS, allowed), self.path)
 
     def check_cells(self, rows: int, columns: int, what: str) -> None:
         """Raise an error for a matrix with more entries than a file of its size may declare."""
-        if rows * columns > self.max_cells:
-            raise DataFormatError(
-                f"{rows:,} rows x {columns:,} {what} are more than {self.max_cells:,} numbers, "
-                "which is too many for a file of this size; if you trust it, raise the limit with "
-                + given("max_bytes"),
-                self.path,
-            )
+        check_size(rows, columns, what, self.max_cells, self.path)
 
     @property
     def stem(self) -> str:
         """Name without its suffix."""
         return PurePosixPath(self.name).stem or self.name
-
-    @property
-    def suffix(self) -> str:
-        """Suffix in lower case, such as ".arff"."""
-        return PurePosixPath(self.name).suffix.lower()
 
 
 Source = str | os.PathLike[str] | Content
@@ -173,6 +139,16 @@ def unpack_limit(packed: int, max_bytes: int | None, small: int = _SMALL_TEXT) -
     return min(MAX_BYTES, small + _RATIO * max(0, packed - _SMALL_FILE))
 
 
+def check_size(rows: int, columns: int, what: str, limit: int, path: str) -> None:
+    """Raise an error for a matrix with more entries than a limit."""
+    if rows * columns > limit:
+        raise DataFormatError(
+            f"{rows:,} x {columns:,} {what} are more than {limit:,}, which is too many for a file "
+            "of this size; if you trust it, raise the limit with " + given("max_bytes"),
+            path,
+        )
+
+
 def check_sparse(matrix: Any) -> None:
     """Raise a ValueError for a sparse matrix with indices that compiled code must not follow.
 
@@ -181,31 +157,6 @@ def check_sparse(matrix: Any) -> None:
     if (np.diff(matrix.indptr) < 0).any():
         raise ValueError("the starts of its rows or columns decrease")
     matrix.check_format(full_check=True)
-
-
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
-
-
-def refuses_by_memory(reader: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Decorate a reader to raise a DataFormatError instead of a MemoryError."""
-
-    @functools.wraps(reader)
-    def guarded(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-        try:
-            return reader(*args, **kwargs)
-        except MemoryError as error:
-            source = args[0] if args else kwargs.get("path")
-            raise DataFormatError(
-                f"there is not enough memory to read it ({error})", _shown(source)
-            ) from error
-
-    return guarded
-
-
-def _shown(source: Any) -> str:
-    sources = [source] if isinstance(source, (str, os.PathLike, Content)) else list(source or ())
-    return ", ".join(one.path if isinstance(one, Content) else str(one) for one in sources)
 
 
 def open_content(
@@ -252,9 +203,10 @@ def open_content(
         raise IsADirectoryError(f"{path} is a folder; pass a file")
     if suffix == ".zip":
         return _open_member(path, member, max_bytes)
-    if suffix in (".gz", ".bz2"):
+    if suffix in _UNPACKERS:
         packed = path.stat().st_size
-        data = _unpack(path, suffix, unpack_limit(packed, max_bytes))
+        with damage_reported(str(path)), _UNPACKERS[suffix](path, "rb") as file:
+            data = read_limited(file, str(path), unpack_limit(packed, max_bytes))
         return Content(data, path.stem, str(path), path, max_bytes, packed)
     return Content(path.read_bytes(), path.name, str(path), path, max_bytes)
 
@@ -310,90 +262,51 @@ def open_beside(content: Content, suffix: str) -> Content | None:
 
 def joined_name(contents: Sequence[Content]) -> str:
     """Return the common name of several files: ``scene`` for scene-train and scene-test."""
-    if len(contents) == 1:
-        return contents[0].stem
-    others = [set(_stems(content.stem)) for content in contents[1:]]
-    shared = [s for s in _stems(contents[0].stem) if all(s in other for other in others)]
-    return shared[0] if shared and shared[0] else contents[0].stem
+    shared = set.intersection(*(set(_stems(content.stem)) for content in contents))
+    return max(shared, key=len, default="") or contents[0].stem
 
 
-def decode(content: Content, encoding: str | None = None) -> str:
-    """Return the text of a file.
+def text_lines(content: Content, encoding: str | None = None) -> Iterator[str]:
+    """Yield the lines of a text file one at a time; a list of short lines takes much memory.
 
-    Without ``encoding``, it is decoded by its byte-order mark, as UTF-8 or, with a warning, as
-    Latin-1.
+    Without ``encoding``, the file is UTF-8 or, with a warning, Latin-1.
     """
-    data = content.data
-    if encoding is not None:
-        return _decode_as(content, encoding)
-    for mark, marked in (
-        (codecs.BOM_UTF8, "utf-8-sig"),
-        (codecs.BOM_UTF16_LE, "utf-16"),
-        (codecs.BOM_UTF16_BE, "utf-16"),
-    ):
-        if data.startswith(mark):
-            return _decode_as(content, marked)
-    check_text(data, content.path)
+    encoding = encoding or _detect_encoding(content)
+    data = io.BytesIO(content.data)
     try:
-        return data.decode("utf-8")
+        for number, line in enumerate(io.TextIOWrapper(data, encoding), 1):
+            yield line
+            if not number % _LINES:
+                report_progress(data.tell(), len(content.data))
+    except LookupError as error:
+        raise InvalidArgumentError("encoding", f"{encoding!r} is not known to Python") from error
+    except UnicodeError as error:
+        raise DataFormatError(f"the file is not {encoding}: {error}", content.path) from error
+    report_progress(1.0)
+
+
+def _detect_encoding(content: Content) -> str:
+    check_text(content.data, content.path)
+    try:
+        content.data.decode("utf-8")
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        text = data.decode("latin-1")
-        odd = sum(not c.isprintable() and c not in "\t\r\n\f" for c in text[:4096])
-        if odd > 0.1 * min(len(text), 4096):
-            raise DataFormatError(
-                "this is a binary file, not text in UTF-8 or Latin-1", content.path, line
-            ) from error
+        line = content.data.count(b"\n", 0, error.start) + 1
         warn_user(
             f"{content.path}, line {line}: not UTF-8; read as Latin-1 instead. If names look "
             "wrong, specify the encoding with " + given("encoding")
         )
-        return text
+        return "latin-1"
+    return "utf-8-sig"
 
 
 def check_text(data: bytes, path: str) -> None:
     """Raise an error for a file in an 8-bit encoding that is not text."""
-    for magic, kind in _MAGIC.items():
-        if data.startswith(magic):
-            raise DataFormatError(
-                f"this is a {kind} file, not text; rename it with the corresponding suffix", path
-            )
     if b"\0" in data:
-        raise DataFormatError("this is a binary file, not text: it has NUL bytes", path)
-
-
-_LINE = re.compile(r"([^\r\n]*+)(\r\n?|\n|\Z)")
-# After so many lines it is said how far reading is.
-_LINES_TOLD = 256
-
-
-def each_line(text: str) -> Iterator[str]:
-    r"""Yield the lines of a text one at a time, since a list of many short lines takes much memory.
-
-    Unlike in ``str.splitlines``, only line feeds and carriage returns end a line, because other
-    Unicode line separators may be part of a name.
-
-    >>> list(each_line("a\r\nb"))
-    ['a', 'b']
-    """
-    for number, match in enumerate(_LINE.finditer(text), 1):
-        if match[0] or not match.end():
-            yield match[1]
-        if not number % _LINES_TOLD:
-            report_progress(match.end(), len(text))
-    report_progress(1.0)
-
-
-def _decode_as(content: Content, encoding: str) -> str:
-    try:
-        text = content.data.decode(encoding)
-    except LookupError as error:
-        raise ValueError(f"unknown encoding {encoding!r}") from error
-    except UnicodeError as error:
-        raise DataFormatError(f"the file is not {encoding}: {error}", content.path) from error
-    if "\0" in text:
-        raise DataFormatError(f"the file has NUL characters if read as {encoding}", content.path)
-    return text
+        raise DataFormatError(
+            "this is a binary file, not text: it has NUL bytes (a compressed file needs the suffix "
+            ".gz, .bz2 or .zip)",
+            path,
+        )
 
 
 def _stems(stem: str) -> list[str]:
@@ -401,18 +314,16 @@ def _stems(stem: str) -> list[str]:
     return ["-".join(parts[:n]) for n in range(len(parts), 0, -1)]
 
 
-def _unpack(path: Path, suffix: str, limit: int) -> bytes:
-    opener: Any = gzip.open if suffix == ".gz" else bz2.open
-    with path.open("rb"):  # A missing file is not a damaged one.
-        pass
+@contextmanager
+def damage_reported(path: str) -> Iterator[None]:
+    """Raise a DataFormatError instead of what unpacking a damaged file raises."""
     try:
-        with opener(path, "rb") as file:
-            return read_limited(file, str(path), limit)
-    except DataFormatError:
+        yield
+    except (DataFormatError, FileNotFoundError, PermissionError, MemoryError):
         raise
-    except UNPACK_ERRORS as error:
+    except Exception as error:  # of many kinds, from the standard library and NumPy
         raise DataFormatError(
-            f"the file cannot be decompressed: it is damaged or incomplete ({error})", path
+            f"the file is damaged, incomplete or encrypted ({error})", path
         ) from error
 
 
@@ -442,45 +353,27 @@ def open_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str) -> I
 
 
 def _members(path: Path) -> list[str]:
-    with path.open("rb"):
-        pass
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = [info.filename for info in archive.infolist()]
-            return [name for name in names if name and not name.endswith("/")]
-    except UNPACK_ERRORS as error:
-        raise DataFormatError(
-            f"the archive cannot be opened: it is damaged or incomplete ({error})", path
-        ) from error
+    with damage_reported(str(path)), zipfile.ZipFile(path) as archive:
+        return [name for name in archive.namelist() if name and not name.endswith("/")]
 
 
 def _open_member(path: Path, member: str | None, max_bytes: int | None) -> Content:
     names = _members(path)
-    if member is None:
-        offered = [n for n in names if not n.lower().endswith(_NOT_DATA) and "__MACOSX" not in n]
-        if len(offered) != 1:
-            holds = f"{len(offered)} data files ({listed(offered)})" if offered else "no data file"
-            raise DataFormatError(
-                f"the archive contains {holds}; select one with " + given("member"), path
-            )
+    offered = [n for n in names if not n.lower().endswith(_NOT_DATA) and "__MACOSX" not in n]
+    if member is None and len(offered) == 1:
         member = offered[0]
-    elif member not in names:
+    if member not in names:
+        no_such = "" if member is None else f"no file {member!r}, but "
         raise DataFormatError(
-            f"the archive has no member {member!r}; it has {listed(names, 10)}", path
+            f"the archive has {no_such}{len(offered)} data files ({listed(offered, 10)}); select "
+            "one with " + given("member"),
+            str(path),
         )
     shown = f"{path}:{member}"
-    try:
-        with zipfile.ZipFile(path) as archive:
-            info = archive.getinfo(member)
-            # The size that the archive declares may be wrong.
-            packed = min(info.compress_size, path.stat().st_size)
-            with open_member(archive, info, shown) as file:
-                data = read_limited(file, shown, unpack_limit(packed, max_bytes))
-    except DataFormatError:
-        raise
-    except (*UNPACK_ERRORS, KeyError) as error:
-        raise DataFormatError(
-            f"the file cannot be decompressed: it is damaged, incomplete or encrypted ({error})",
-            shown,
-        ) from error
+    with damage_reported(shown), zipfile.ZipFile(path) as archive:
+        info = archive.getinfo(member)
+        # The size that the archive declares may be wrong.
+        packed = min(info.compress_size, path.stat().st_size)
+        with open_member(archive, info, shown) as file:
+            data = read_limited(file, shown, unpack_limit(packed, max_bytes))
     return Content(data, PurePosixPath(member).name, shown, path, max_bytes, packed)

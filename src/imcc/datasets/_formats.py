@@ -4,35 +4,21 @@ from __future__ import annotations
 
 import inspect
 import os
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 from imcc._utils.errors import InvalidArgumentError, InvalidTypeError, given
+from imcc._utils.validation import check_choice
 from imcc.datasets._csv import write_csv
 from imcc.datasets._dataset import Dataset
 from imcc.datasets._errors import DataFormatError
-from imcc.datasets._files import (
-    Content,
-    Source,
-    inner_name,
-    open_all,
-    open_beside,
-    refuses_by_memory,
-)
+from imcc.datasets._files import Source, inner_name, open_all
 from imcc.datasets._mat import read_mat
-from imcc.datasets._mulan import (
-    meka_count,
-    read_meka,
-    read_mulan,
-)
+from imcc.datasets._mulan import read_arff
 from imcc.datasets._npz import read_npz, write_npz
 from imcc.datasets._svmlight import read_svmlight
 
-# Relation of an ARFF file, and the number of bytes that are searched for it.
-_RELATION = re.compile(rb"^[ \t]*@relation[ \t]+(.*)", re.IGNORECASE | re.MULTILINE)
-_BEGINNING = 2**16
 # Parameters of readers that are not options of :func:`read`, or that it has itself.
 _NOT_OPTIONS = {"contents", "path", "member", "max_bytes", "known_base", "labelled"}
 
@@ -53,8 +39,7 @@ class Format(NamedTuple):
 FORMATS = {
     known.name: known
     for known in (
-        Format("mulan", (".arff",), read_mulan),
-        Format("meka", (".arff",), read_meka),
+        Format("arff", (".arff",), read_arff),
         Format("mat", (".mat",), read_mat),
         Format("svmlight", (".svm", ".svmlight", ".libsvm"), read_svmlight),
         Format("npz", (".npz",), read_npz, write_npz),
@@ -65,7 +50,6 @@ FORMATS = {
 }
 
 
-@refuses_by_memory
 def read(
     path: Source | Sequence[Source],
     *,
@@ -81,10 +65,8 @@ def read(
     path : path or list of paths
         The file, which can be compressed (``.gz``, ``.bz2``, ``.zip``).  The rows of several files
         with the same columns, such as a training and a test part, are concatenated.
-    format : {"mulan", "meka", "mat", "svmlight", "npz", "csv", "parquet", "xlsx"}, default=None
-        Format of the file; None detects it from the suffix.  An ``.arff`` file is read as "meka" if
-        its relation contains the number of labels (``-C``), and as "mulan" otherwise, or if
-        ``labels`` or ``label_prefix`` is passed or there is an XML file next to it.
+    format : {"arff", "mat", "svmlight", "npz", "csv", "parquet", "xlsx"}, default=None
+        Format of the file; None detects it from the suffix.
     member : str, default=None
         File in a ``.zip`` archive, if it contains several.
     max_bytes : int, default=None
@@ -94,8 +76,9 @@ def read(
     **options
         * ``name`` of the data set.
         * For ARFF: ``labels`` (an XML file, names, or a number of columns: the first ones, or the
-          last ones if it is negative), ``label_prefix``, ``nominal`` ("onehot" or "ordinal"; how to
-          encode attributes with more than two values) and ``encoding``.
+          last ones if it is negative; by default the XML file next to it or, as in MEKA, the number
+          in its relation), ``label_prefix``, ``nominal`` ("onehot" or "ordinal"; how to encode
+          attributes with more than two values) and ``encoding``.
         * For ``.mat`` and ``.npz``: ``variables``, the names of the feature and the label variable
           or a list of such pairs, and ``transpose_labels``, whether labels are labels x rows.
         * For svmlight: ``n_features`` and ``index_base`` ("auto", "zero" or "one").
@@ -131,8 +114,23 @@ def read(
     >>> folder.cleanup()
     """
     contents = open_all(path, max_bytes=max_bytes, member=member)
-    chosen = format_to_read(contents[0], format, options)
-    return checked_reader(chosen, options)(contents, **options)
+    if format is None:
+        chosen = format_of(contents[0].name, contents[0].path)
+    else:
+        chosen = FORMATS[check_choice("format", format, FORMATS)]
+    reader = chosen.reader
+    if reader is None:
+        # Not at the top: that package imports this one.
+        from imcc.tables import read_dataset
+
+        reader = read_dataset
+    known = set(inspect.signature(reader).parameters) - _NOT_OPTIONS
+    if unknown := sorted(set(options) - known):
+        raise InvalidTypeError(
+            unknown[0],
+            f"is not an option of the format {chosen.name!r}, which has {', '.join(sorted(known))}",
+        )
+    return reader(contents, **options)
 
 
 def write(
@@ -174,12 +172,12 @@ def write(
     True
     >>> folder.cleanup()
     """
-    chosen = _by_suffix(PurePath(inner_name(path)).suffix.lower(), str(path))
+    chosen = format_of(inner_name(path), str(path))
     if chosen.writer is None:
         writable = ", ".join(known.name for known in FORMATS.values() if known.writer is not None)
-        raise ValueError(f"the format {chosen.name!r} is read only; use one of {writable}")
-    if not Path(path).parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {Path(path).parent} to write {path} into")
+        raise InvalidArgumentError(
+            "path", f"has the format {chosen.name!r}, which is read only; use one of {writable}"
+        )
     if Path(path).exists() and not overwrite:
         raise FileExistsError(
             f"{path} already exists; overwrite it with " + given("overwrite", True)
@@ -187,22 +185,9 @@ def write(
     return chosen.writer(dataset, path)
 
 
-def format_to_read(content: Content, wanted: str | None, options: dict[str, Any]) -> Format:
-    """Return the format of a file from the argument, its name and its content."""
-    if wanted is not None:
-        return _named(wanted)
-    if content.suffix == ".arff":
-        return FORMATS[_arff_dialect(content, options)]
-    return _by_suffix(content.suffix, content.path)
-
-
-def _named(wanted: str) -> Format:
-    if wanted not in FORMATS:
-        raise InvalidArgumentError("format", f"must be one of {', '.join(FORMATS)}, got {wanted!r}")
-    return FORMATS[wanted]
-
-
-def _by_suffix(suffix: str, path: str) -> Format:
+def format_of(name: str, path: str) -> Format:
+    """Return the format of a file by its name."""
+    suffix = PurePath(name).suffix.lower()
     for candidate in FORMATS.values():
         if suffix in candidate.suffixes:
             return candidate
@@ -213,31 +198,3 @@ def _by_suffix(suffix: str, path: str) -> Format:
         + f", one of {', '.join(FORMATS)}",
         path,
     )
-
-
-def _arff_dialect(content: Content, options: dict[str, Any]) -> str:
-    if options.get("labels") is not None or options.get("label_prefix") is not None:
-        return "mulan"
-    if open_beside(content, ".xml") is not None:
-        return "mulan"
-    relation = _RELATION.search(content.data[:_BEGINNING])
-    counted = relation and meka_count(relation[1].decode("latin-1")) is not None
-    return "meka" if counted else "mulan"
-
-
-def checked_reader(chosen: Format, options: dict[str, Any]) -> Callable[..., Dataset]:
-    """Return the reader of a format; an error names an option that it does not have."""
-    if chosen.reader is not None:
-        reader = chosen.reader
-    else:
-        # Not at the top: that package imports this one.
-        from imcc.tables import read_dataset
-
-        reader = read_dataset
-    known = set(inspect.signature(reader).parameters) - _NOT_OPTIONS
-    if unknown := sorted(set(options) - known):
-        raise InvalidTypeError(
-            unknown[0],
-            f"is not an option of the format {chosen.name!r}, which has {', '.join(sorted(known))}",
-        )
-    return reader

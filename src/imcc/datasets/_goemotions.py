@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 
 from imcc.datasets._dataset import LABEL_DTYPE, Dataset
-from imcc.datasets._errors import DataFormatError
 
 
 def read_goemotions(paths: Sequence[Path]) -> Dataset:
@@ -29,15 +28,10 @@ def read_goemotions(paths: Sequence[Path]) -> Dataset:
     comments, names_file = paths
     label_names = names_file.read_text("utf-8").split()
     texts, rows = [], []
-    for number, line in enumerate(comments.read_text("utf-8").splitlines(), start=1):
-        fields = line.split("\t")
-        if len(fields) != 3:
-            raise DataFormatError(f"the line has {len(fields)} fields, not 3", comments, number)
-        labels = [int(part) for part in fields[1].split(",") if part.isdecimal()]
-        if not labels or max(labels) >= len(label_names):
-            raise DataFormatError(f"{fields[1]!r} are not label numbers", comments, number)
-        texts.append(fields[0])
-        rows.append(labels)
+    for line in comments.read_text("utf-8").splitlines():
+        text, numbers, _ = line.split("\t")
+        texts.append(text)
+        rows.append([int(number) for number in numbers.split(",")])
     counter = CountVectorizer(ngram_range=(1, 2), min_df=2, dtype=np.float64)
     X = counter.fit_transform(texts).tocsr()
     Y = np.zeros((len(rows), len(label_names)), dtype=LABEL_DTYPE)

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from imcc._utils.validation import check_number
 from imcc.datasets._dataset import Dataset
 from imcc.datasets._errors import DataFetchError
-from imcc.datasets._fetch import TIMEOUT, Progress, get_file, local_file
+from imcc.datasets._fetch import get_file, local_file
 from imcc.datasets._files import open_content
 from imcc.datasets._formats import read
 from imcc.datasets._goemotions import read_goemotions
@@ -25,7 +24,7 @@ DEFAULT = "yeast"
 _YEAST_LABELS = tuple(f"Class{i}" for i in (1, 2, 3, 6, 4, 10, 11, 5, 7, 8, 9, 12, 13, 14))
 
 
-def load_dataset(name: str = DEFAULT, *, timeout: float = TIMEOUT) -> Dataset:
+def load_dataset(name: str = DEFAULT) -> Dataset:
     """Load a data set by name, with the same rows in the same order on every machine.
 
     Parameters
@@ -33,8 +32,6 @@ def load_dataset(name: str = DEFAULT, *, timeout: float = TIMEOUT) -> Dataset:
     name : str, default="yeast"
         One of :func:`list_datasets`.  ``"yeast"`` needs no network: if it is neither in a mirror
         nor in the cache, the copy in the package ``river`` is used.
-    timeout : float, default=30.0
-        Seconds to wait for a server, if a file must be downloaded.
 
     Returns
     -------
@@ -63,31 +60,22 @@ def load_dataset(name: str = DEFAULT, *, timeout: float = TIMEOUT) -> Dataset:
     Dataset 'yeast': 2417 rows, 103 features (dense), 14 labels, 4.237 labels per row
     """
     info = dataset_info(name)
-    check_number("timeout", timeout, above=0)
-    paths = _get_files(info, None, timeout)
-    river = paths == [_river_copy(info)]
-    dataset = _read_river(paths[0]) if river else _read_files(info, paths)
-    _check(info, dataset)
+    dataset = _read(info, _get_files(info))
+    if dataset.fingerprint() != info.fingerprint:
+        raise DataFetchError(
+            f"{dataset.source} does not contain the data of {info.name!r}: rows, columns or their "
+            "order differ from the published data"
+        )
     return dataset.renamed(info.name)
 
 
-def fetch_datasets(
-    names: str | Iterable[str] | None = None,
-    *,
-    progress: Progress | None = None,
-    timeout: float = TIMEOUT,
-) -> dict[str, list[Path]]:
+def fetch_datasets(names: str | Iterable[str] | None = None) -> dict[str, list[Path]]:
     """Download the files of data sets, so that :func:`load_dataset` needs no network later.
 
     Parameters
     ----------
     names : str or iterable of str, default=None
         Names of data sets.  None means the fifteen data sets of the paper.
-    progress : callable, default=None
-        Called as ``progress(file, received, size)`` with the name of the file, the number of bytes
-        received and its total size.
-    timeout : float, default=30.0
-        Seconds to wait for a server.
 
     Returns
     -------
@@ -107,10 +95,9 @@ def fetch_datasets(
     """
     if isinstance(names, str):
         names = [names]
-    check_number("timeout", timeout, above=0)
     # All names are looked up before anything is downloaded.
     infos = [dataset_info(name) for name in (list_datasets("paper") if names is None else names)]
-    return {info.name: _get_files(info, progress, timeout) for info in infos}
+    return {info.name: _get_files(info) for info in infos}
 
 
 def is_available(name: str) -> bool:
@@ -119,15 +106,12 @@ def is_available(name: str) -> bool:
     return _is_local(info) or _river_copy(info) is not None
 
 
-def _get_files(info: DatasetInfo, progress: Progress | None, timeout: float) -> list[Path]:
+def _get_files(info: DatasetInfo) -> list[Path]:
     river = None if _is_local(info) else _river_copy(info)
     if river is not None:
-        if progress is not None:
-            size = river.stat().st_size
-            progress(river.name, size, size)
         return [river]
     try:
-        return [get_file(file, progress=progress, timeout=timeout) for file in info.files]
+        return [get_file(file) for file in info.files]
     except (DataFetchError, ImportError) as error:
         if info.name != DEFAULT:
             raise
@@ -153,6 +137,17 @@ def _river_copy(info: DatasetInfo) -> Path | None:
     return None
 
 
+def _read(info: DatasetInfo, paths: list[Path]) -> Dataset:
+    if info.reader == "goemotions":
+        return read_goemotions(paths)
+    if paths == [_river_copy(info)]:
+        return _read_river(paths[0])
+    by_name = dict(zip((file.file for file in info.files), paths, strict=True))
+    labels = by_name.pop(info.label_file or "", None)
+    options: dict[str, Any] = {} if labels is None else {"labels": labels}
+    return read(list(by_name.values()), format=info.reader, **options)
+
+
 def _read_river(path: Path) -> Dataset:
     """Read the copy in river: names, then rows of numbers.  NumPy needs no further package."""
     lines = open_content(path).data.decode("ascii").splitlines()
@@ -167,29 +162,3 @@ def _read_river(path: Path) -> Dataset:
         _YEAST_LABELS,
         source=str(path),
     )
-
-
-def _read_files(info: DatasetInfo, paths: list[Path]) -> Dataset:
-    by_name = dict(zip((file.file for file in info.files), paths, strict=True))
-    if info.reader == "goemotions":
-        return read_goemotions(paths)
-    options: dict[str, Any] = {}
-    if info.label_file is not None:
-        options["labels"] = by_name.pop(info.label_file)
-    return read(list(by_name.values()), format=info.reader, **options)
-
-
-def _check(info: DatasetInfo, dataset: Dataset) -> None:
-    """Check that the data are those of the registry, whatever their source."""
-    shape = (dataset.n_rows, dataset.n_features, dataset.n_labels)
-    expected = (info.n_rows, info.n_features, info.n_labels)
-    if shape != expected:
-        raise DataFetchError(
-            f"{dataset.source} has {shape} rows, features and labels, but {info.name!r} has "
-            f"{expected}"
-        )
-    if dataset.fingerprint() != info.fingerprint:
-        raise DataFetchError(
-            f"{dataset.source} does not contain the data of {info.name!r}: rows, columns or their "
-            "order differ from the published data"
-        )

@@ -20,21 +20,11 @@ from imcc.datasets._files import Content, check_sparse
 from imcc.datasets._pairs import Pairs, read_pairs
 
 # Data types of version 5 to 7.
-_TYPES = {
-    1: "i1",
-    2: "u1",
-    3: "i2",
-    4: "u2",
-    5: "i4",
-    6: "u4",
-    7: "f4",
-    9: "f8",
-    12: "i8",
-    13: "u8",
-}
+_NAMES = ["i1", "u1", "i2", "u2", "i4", "u4", "f4", "f8", "i8", "u8"]
+_TYPES = dict(zip((1, 2, 3, 4, 5, 6, 7, 9, 12, 13), _NAMES, strict=True))
 _MATRIX, _COMPRESSED = 14, 15
 _SPARSE_CLASS = 5
-_NUMERIC_CLASSES = frozenset(range(6, 16))
+_NUMERIC_CLASSES = range(6, 16)
 _COMPLEX = 0x0800
 _HEADER_BYTES = 128
 
@@ -79,14 +69,10 @@ def _load(content: Content) -> tuple[dict[str, Any], dict[str, Any]]:
         )
     try:
         return _numeric_variables(content.data, content.max_arrays), {}
-    except _MatlabError as error:
+    except (ValueError, TypeError, LookupError, OverflowError, struct.error, zlib.error) as error:
         raise DataFormatError(
             f"this is not a MATLAB file, or it is damaged: {error}", content.path
         ) from error
-
-
-class _MatlabError(Exception):
-    """The bytes are not a MATLAB file."""
 
 
 class _Element(NamedTuple):
@@ -105,24 +91,17 @@ def _numeric_variables(data: bytes, max_bytes: int) -> dict[str, Any]:
         Limit of the total decompressed size of its variables in bytes.
     """
     if len(data) < _HEADER_BYTES or data[126:128] not in (b"IM", b"MI"):
-        raise _MatlabError("it does not begin with the header of a MATLAB file")
+        raise ValueError("it does not begin with the header of a MATLAB file")
     order = "<" if data[126:128] == b"IM" else ">"
-    return dict(_variables_5(memoryview(data)[_HEADER_BYTES:], order, max_bytes))
-
-
-def _variables_5(data: memoryview, order: str, max_bytes: int) -> Iterator[tuple[str, Any]]:
-    left = max_bytes
-    for element in _elements(data, order, padded=False):
-        size = len(element.data)
+    found: dict[str, Any] = {}
+    for element in _elements(memoryview(data)[_HEADER_BYTES:], order, padded=False):
         if element.kind == _COMPRESSED:
-            unpacked = _inflate(element.data, left)
-            left -= len(unpacked)
-            inner = list(_elements(memoryview(unpacked), order, padded=True))
-            element = inner[0] if inner else element
+            unpacked = _inflate(element.data, max_bytes)
+            max_bytes -= len(unpacked)
+            element = next(_elements(memoryview(unpacked), order, padded=True), element)
         if element.kind == _MATRIX and element.data:
-            variable = _matrix(element.data, order, max(max_bytes, 8 * size))
-            if variable is not None:
-                yield variable
+            found |= _matrix(element.data, order)
+    return found
 
 
 def _elements(data: memoryview, order: str, *, padded: bool) -> Iterator[_Element]:
@@ -131,21 +110,19 @@ def _elements(data: memoryview, order: str, *, padded: bool) -> Iterator[_Elemen
     while position < len(data):
         if len(data) - position < 8:
             if any(data[position:]):
-                raise _MatlabError("it is incomplete")
+                raise ValueError("it is incomplete")
             return
         word, size = struct.unpack_from(f"{order}II", data, position)
         if word >> 16:  # a small element: the length and the data are in the same 8 bytes
             kind, size = word & 0xFFFF, word >> 16
             if size > 4:
-                raise _MatlabError("a small element is longer than 4 bytes")
+                raise ValueError("a small element is longer than 4 bytes")
             yield _Element(kind, data[position + 4 : position + 4 + size])
             position += 8
             continue
         position += 8
         if size > len(data) - position:
-            raise _MatlabError(
-                f"it is incomplete: {size} bytes are declared, but {len(data) - position} are left"
-            )
+            raise ValueError("it is incomplete")
         yield _Element(word, data[position : position + size])
         position += size
         if padded or word != _COMPRESSED:
@@ -154,80 +131,51 @@ def _elements(data: memoryview, order: str, *, padded: bool) -> Iterator[_Elemen
 
 def _inflate(packed: memoryview, limit: int) -> bytes:
     unpacker = zlib.decompressobj()
-    try:
-        # One byte more than the limit is enough to detect that it is exceeded.
-        unpacked = unpacker.decompress(packed, limit + 1)
-    except zlib.error as error:
-        raise _MatlabError(f"a compressed variable is damaged: {error}") from error
+    # One byte more than the limit is enough to detect that it is exceeded.
+    unpacked = unpacker.decompress(packed, limit + 1)
     if len(unpacked) > limit:
-        raise _MatlabError(
+        raise ValueError(
             "its decompressed variables are larger than max_bytes allows; if you trust the file, "
             "raise the limit"
         )
     if not unpacker.eof:
-        raise _MatlabError("a compressed variable is incomplete")
+        raise ValueError("a compressed variable is incomplete")
     return unpacked
 
 
-def _matrix(data: memoryview, order: str, max_bytes: int) -> tuple[str, Any] | None:
-    """Return the name and the value of a matrix, or None if it is not numeric."""
+def _matrix(data: memoryview, order: str) -> dict[str, Any]:
+    """Return a matrix by its name; nothing if it is not numeric."""
     parts = list(_elements(data, order, padded=True))
-    if len(parts) < 3 or len(parts[0].data) < 8:
-        return None  # an opaque object
+    if len(parts) < 4 or len(parts[0].data) < 8:
+        return {}  # an opaque object
     flags = struct.unpack_from(f"{order}I", parts[0].data)[0]
     kind = flags & 0xFF
-    if kind != _SPARSE_CLASS and kind not in _NUMERIC_CLASSES:
-        return None
+    if kind not in (_SPARSE_CLASS, *_NUMERIC_CLASSES) or flags & _COMPLEX:
+        return {}
     shape = _array(parts[1], order).tolist()
-    name = bytes(parts[2].data).decode("utf-8", "replace")
-    if flags & _COMPLEX:
-        return None
     if len(shape) != 2 or min(shape) < 0:
-        return None
-    if kind != _SPARSE_CLASS and 8 * shape[0] * shape[1] > max_bytes:
-        # One byte of the file can become a number of 8 bytes.
-        raise _MatlabError(
-            f"the variable {name!r} is {shape[0]} x {shape[1]}, which needs more bytes than "
-            "max_bytes allows; if you trust the file, raise the limit"
-        )
+        return {}
+    name = bytes(parts[2].data).decode("utf-8", "replace")
     if kind == _SPARSE_CLASS:
-        return name, _sparse(parts[3:], shape, order)
-    if len(parts) < 4:
-        raise _MatlabError(f"the variable {name!r} has no data")
-    return name, _shaped(_array(parts[3], order), shape, name)
+        return {name: _sparse(parts[3:], shape, order)}
+    values = _array(parts[3], order)
+    if shape[0] * shape[1] != len(values):
+        raise ValueError(
+            f"the variable {name!r} is {shape[0]} x {shape[1]}, but has {len(values)} numbers"
+        )
+    return {name: values.reshape(shape, order="F")}
 
 
 def _array(element: _Element, order: str) -> np.ndarray:
-    if element.kind not in _TYPES:
-        raise _MatlabError(f"it contains numbers of the unknown type {element.kind}")
-    dtype = np.dtype(order + _TYPES[element.kind])
-    if len(element.data) % dtype.itemsize:
-        raise _MatlabError("an array of numbers is incomplete")
-    return np.frombuffer(element.data, dtype)
-
-
-def _shaped(values: np.ndarray, shape: list[int], name: str) -> np.ndarray:
-    if shape[0] * shape[1] != len(values):
-        raise _MatlabError(
-            f"the variable {name!r} is {shape[0]} x {shape[1]}, but has {len(values)} numbers"
-        )
-    return values.reshape(shape, order="F")
+    return np.frombuffer(element.data, np.dtype(order + _TYPES[element.kind]))
 
 
 def _sparse(parts: list[_Element], shape: list[int], order: str) -> Any:
-    if len(parts) < 3:
-        raise _MatlabError("a part of a sparse matrix is missing")
     rows, starts, values = (_array(part, order) for part in parts[:3])
-    if len(starts) != shape[1] + 1:
-        raise _MatlabError(f"a sparse matrix of {shape[1]} columns has {len(starts)} column starts")
     stored = int(starts[-1])
     if not 0 <= stored <= min(len(rows), len(values)):
-        raise _MatlabError("a sparse matrix has fewer numbers than it declares")
-    try:
-        matrix = sp.csc_array(
-            (values[:stored].astype(float), rows[:stored], starts), shape=tuple(shape)
-        )
-        check_sparse(matrix)
-    except ValueError as error:
-        raise _MatlabError(f"a sparse matrix is damaged: {error}") from error
+        raise ValueError("a sparse matrix has fewer numbers than it declares")
+    entries = values[:stored].astype(float), rows[:stored], starts
+    matrix = sp.csc_array(entries, shape=tuple(shape))
+    check_sparse(matrix)
     return matrix

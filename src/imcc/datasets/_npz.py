@@ -1,7 +1,7 @@
 """NumPy .npz files, read without pickle.
 
-NumPy reads the headers of the arrays.  Their data are read here, because it would allocate what a
-header merely declares.
+NumPy reads the headers of the arrays.  Their data are read here, within the limits on sizes,
+because it would allocate what a header merely declares.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ import io
 import math
 import os
 import zipfile
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +18,19 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.lib import format as npy
 
-from imcc._utils.errors import given
 from imcc._utils.files import save
 from imcc.datasets._dataset import Dataset
-from imcc.datasets._errors import DataFormatError, listed
-from imcc.datasets._files import UNPACK_ERRORS, Content, check_sparse, open_member
+from imcc.datasets._errors import DataFormatError
+from imcc.datasets._files import (
+    Content,
+    check_sparse,
+    damage_reported,
+    open_member,
+    read_limited,
+)
 from imcc.datasets._pairs import Pairs, read_pairs
 
 _SPARSE_FIELDS = ("data", "indices", "indptr", "shape")
-
-# Number of bytes that are read at a time.
-_PIECE = 2**24
 
 
 def read_npz(
@@ -61,82 +62,20 @@ def read_npz(
     return read_pairs(contents, _load, variables, transpose_labels, name, labelled)
 
 
-@contextmanager
-def _opened(file: Any, path: str) -> Iterator[zipfile.ZipFile]:
-    """Open an archive; damage is an error of the file."""
-    try:
-        with zipfile.ZipFile(file) as archive:
-            yield archive
-    except (*UNPACK_ERRORS, KeyError, IndexError, TypeError) as error:
-        if isinstance(error, (DataFormatError, FileNotFoundError)):
-            raise
-        raise DataFormatError(
-            f"this is not an .npz file, or it is damaged or incomplete ({error})", path
-        ) from error
-
-
-def _keys(archive: zipfile.ZipFile) -> list[str]:
-    names = archive.namelist()
-    return sorted({name.removesuffix(".npy") for name in names if name.endswith(".npy")})
-
-
-class _Array:
-    """An array of an archive, whose header is checked against its size before it is read."""
-
-    def __init__(self, archive: zipfile.ZipFile, key: str, path: str) -> None:
-        self.key = key
-        info = archive.getinfo(f"{key}.npy")
-        with ExitStack() as opened:
-            self._stream = opened.enter_context(open_member(archive, info, path))
-            old = npy.read_magic(self._stream) == (1, 0)
-            header = npy.read_array_header_1_0 if old else npy.read_array_header_2_0
-            self.shape, self.by_column, self.dtype = header(self._stream)
-            self.size = self.dtype.itemsize * math.prod(self.shape)
-            if self.dtype.hasobject:
-                raise DataFormatError(
-                    f"the array {key!r} contains Python objects, which are not supported", path
-                )
-            stored = info.file_size - self._stream.tell()
-            if any(length < 0 for length in self.shape) or self.size != stored:
-                raise DataFormatError(
-                    f"the header of the array {key!r} declares {self.size} bytes, but it has "
-                    f"{stored}",
-                    path,
-                )
-            opened.pop_all()
-
-    def close(self) -> None:
-        self._stream.close()
-
-    def read(self) -> np.ndarray:
-        """Return the array."""
-        # In pieces, so that no memory is allocated for what is merely declared.
-        data = bytearray()
-        while len(data) < self.size and (piece := self._stream.read(_PIECE)):
-            data += piece
-        if len(data) != self.size:
-            raise ValueError(f"the array {self.key!r} is not as long as its header declares")
-        values = np.frombuffer(data, dtype=self.dtype)
-        return values.reshape(self.shape, order="F" if self.by_column else "C")
-
-
 def _load(content: Content) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the matrices of a file by their names, and the names that it contains."""
     left = content.max_arrays
     arrays: dict[str, Any] = {}
-    with _opened(io.BytesIO(content.data), content.path) as archive:
-        for key in _keys(archive):
-            with closing(_Array(archive, key, content.path)) as array:
-                numbers = math.prod(array.shape) if array.dtype.kind in "biuf" else 0
-                # One byte of the file can become a number of 8 bytes.
-                if array.size > left or 8 * numbers > max(left, 8 * content.size):
-                    raise DataFormatError(
-                        f"the array {key!r} needs more than the {left:,} bytes that are left of "
-                        "the limit; if you trust the file, raise it with " + given("max_bytes"),
-                        content.path,
-                    )
-                arrays[key] = array.read()
-                left -= array.size
+    with (
+        damage_reported(content.path),
+        zipfile.ZipFile(io.BytesIO(content.data)) as archive,
+    ):
+        for info in archive.infolist():
+            if info.filename.endswith(".npy"):
+                with open_member(archive, info, content.path) as stream:
+                    data = read_limited(stream, content.path, left)
+                left -= len(data)
+                arrays[info.filename.removesuffix(".npy")] = _array(data)
     facts: dict[str, Any] = {}
     for key in ("feature_names", "label_names"):
         names = arrays.pop(key, np.empty(0, np.str_))
@@ -150,30 +89,37 @@ def _load(content: Content) -> tuple[dict[str, Any], dict[str, Any]]:
     return arrays, facts
 
 
+def _array(data: bytes) -> np.ndarray:
+    """Return the array of a .npy file; one of Python objects is an error."""
+    stream = io.BytesIO(data)
+    old = npy.read_magic(stream) == (1, 0)
+    header = npy.read_array_header_1_0 if old else npy.read_array_header_2_0
+    shape, by_column, dtype = header(stream)
+    values = np.frombuffer(data, dtype, offset=stream.tell())
+    if values.size != math.prod(shape):
+        raise ValueError(f"an array has {values.size} numbers, but declares the shape {shape}")
+    return values.reshape(shape, order="F" if by_column else "C")
+
+
 def _sparse(arrays: dict[str, Any], key: str, path: str) -> Any:
     """Return a sparse matrix, whose parts are removed from the arrays."""
-    parts = [arrays.pop(f"{key}_{field}", None) for field in _SPARSE_FIELDS]
     try:
-        for field, part in zip(_SPARSE_FIELDS, parts, strict=True):
-            if part is None:
-                raise ValueError(f"'{key}_{field}' is missing")
-        *csr, shape = parts
-        matrix = sp.csr_array(tuple(csr), shape=tuple(shape.tolist()))
+        data, indices, indptr, shape = (arrays.pop(f"{key}_{field}") for field in _SPARSE_FIELDS)
+        matrix = sp.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
         check_sparse(matrix)
         return matrix
-    except (ValueError, TypeError, IndexError, OverflowError) as error:
-        raise DataFormatError(f"the sparse matrix {key!r}: {error}", path) from error
+    except (ValueError, TypeError, LookupError, OverflowError) as error:
+        raise DataFormatError(f"the sparse matrix {key!r} is damaged: {error}", path) from error
 
 
 def write_npz(dataset: Dataset, path: str | os.PathLike[str]) -> Path:
     """Write a compressed .npz file with the data and names; sparse features stay sparse."""
-    names = {key: getattr(dataset, key) for key in ("feature_names", "label_names")}
-    if odd := [name for key in names for name in names[key] if name.endswith("\0")]:
-        raise ValueError(
-            f".npz cannot represent the NUL at the end of these names: {listed(odd)}; rename them"
-        )
-    arrays: dict[str, Any] = {"Y": dataset.Y.astype(np.int8), "name": np.array(dataset.name)}
-    arrays |= {key: np.array(value, dtype=np.str_) for key, value in names.items()}
+    arrays: dict[str, Any] = {
+        "Y": dataset.Y.astype(np.int8),
+        "name": np.array(dataset.name),
+        "feature_names": np.array(dataset.feature_names, dtype=np.str_),
+        "label_names": np.array(dataset.label_names, dtype=np.str_),
+    }
     if dataset.is_sparse:
         X = dataset.X
         parts = (X.data, X.indices, X.indptr, np.array(X.shape))

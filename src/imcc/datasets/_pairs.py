@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from imcc._utils.errors import given, message_of
+from imcc._utils.errors import InvalidArgumentError, given, message_of
 from imcc.datasets._dataset import Dataset, concatenate
 from imcc.datasets._errors import DataFormatError, listed
-from imcc.datasets._files import Content, joined_name
+from imcc.datasets._files import Content, check_size, joined_name
 
 Pairs = tuple[str, str] | Sequence[tuple[str, str]]
 
@@ -24,10 +23,20 @@ _SPLITS = [
     [("X_train", "y_train"), ("X_test", "y_test")],
 ]
 _WHOLE = [
-    (data, target)
+    [(data, target)]
     for data in ("data", "X", "x", "features", "bags")
     for target in ("target", "targets", "Y", "y", "labels", "label")
 ]
+
+
+class _Part(NamedTuple):
+    """A matrix of features, a matrix of labels, and what else their file contains."""
+
+    data: Any
+    target: Any
+    names: str
+    facts: dict[str, Any]
+    content: Content
 
 
 def read_pairs(
@@ -52,21 +61,26 @@ def read_pairs(
     parts = []
     for content in contents:
         matrices, facts = load(content)
-        for pair in _find_pairs(matrices, wanted, content.path, labelled):
-            data = matrices[pair[0]]
+        for data, target in _find_pairs(matrices, wanted, content.path, labelled):
+            X = matrices[data]
+            _check_matrix(X, data, content)
             if labelled:
-                target = matrices[pair[1]]
+                Y = matrices[target]
+                _check_matrix(Y, target, content)
+                content.check_cells(Y.shape[0], Y.shape[1], "labels")
             else:
-                target = np.broadcast_to(np.int8(0), (*data.shape[:1], 1))
-                facts = {**facts, "label_names": ()}
-            parts.append(_Part(data, target, pair, content, facts))
-            parts[-1].check()
-    if not labelled or (
-        transpose_labels is None and all(p.facts.get("label_names") for p in parts)
-    ):
-        transpose_labels = False  # files with names have been written by ``write``
-    turned = _is_turned(parts) if transpose_labels is None else transpose_labels
-    datasets = [part.dataset(turned) for part in parts]
+                Y, facts = np.zeros((X.shape[0], 1), np.int8), {**facts, "label_names": ()}
+            parts.append(_Part(X, Y, listed((data, target)), facts, content))
+    if not labelled or all(part.facts.get("label_names") for part in parts):
+        # Files with names have been written by ``write``.
+        transpose_labels = bool(transpose_labels)
+    turned = _is_turned(parts, transpose_labels)
+    datasets = []
+    for X, Y, pair, facts, content in parts:
+        try:
+            datasets.append(Dataset(X, Y.T if turned else Y, source=content.path, **facts))
+        except (ValueError, TypeError) as error:
+            raise DataFormatError(f"{pair}: " + message_of(error), content.path) from error
     kept = datasets[0].name if len(contents) == 1 and datasets[0].name != "unnamed" else None
     return concatenate(datasets, name or kept or joined_name(contents))
 
@@ -77,21 +91,17 @@ def _check_pairs(variables: Pairs) -> list[tuple[str, str]]:
     >>> _check_pairs(("X", "Y"))
     [('X', 'Y')]
     """
-    pairs: Any = [variables] if _is_pair(variables) else variables
-    if isinstance(pairs, str) or not pairs or not all(_is_pair(pair) for pair in pairs):
-        raise ValueError(
-            "variables must be a pair of names, ('data', 'target'), or a list of such pairs, got "
-            f"{variables!r}"
+    pairs: Any = [variables] if all(isinstance(name, str) for name in variables) else variables
+    if not pairs or not all(
+        isinstance(pair, (tuple, list)) and [type(name) for name in pair] == [str, str]
+        for pair in pairs
+    ):
+        raise InvalidArgumentError(
+            "variables",
+            "must be a pair of names, ('data', 'target'), or a list of such pairs, got "
+            f"{variables!r}",
         )
-    return [(str(data), str(target)) for data, target in pairs]
-
-
-def _is_pair(value: object) -> bool:
-    return (
-        isinstance(value, (tuple, list))
-        and len(value) == 2
-        and all(isinstance(name, str) for name in value)
-    )
+    return [(data, target) for data, target in pairs]
 
 
 def _find_pairs(
@@ -102,96 +112,54 @@ def _find_pairs(
     Unless ``labelled``, the file need not have the second of a pair.
     """
     needed = slice(2 if labelled else 1)
-    if wanted is not None:
-        if absent := [name for pair in wanted for name in pair[needed] if name not in names]:
-            raise DataFormatError(
-                f"there is no numeric variable {listed(absent)}; there are {listed(names, 10)}",
-                path,
-            )
-        return wanted
-    for pairs in [*_SPLITS, *([pair] for pair in _WHOLE)]:
+    for pairs in [*_SPLITS, *_WHOLE] if wanted is None else [wanted]:
         if all(name in names for pair in pairs for name in pair[needed]):
             return pairs
+    sought = listed(name for pair in wanted or _WHOLE[0] for name in pair[needed])
     raise DataFormatError(
-        f"the variables of the features {'and labels ' * labelled}are unknown; specify them with "
+        f"the file has no numeric variables {sought}{'' if wanted else ' or similar'}; specify "
+        "them with "
         + given("variables", ("data", "target"))
-        + f"; the file has {listed(names, 10) or 'no numeric variables'}",
+        + f"; it has {listed(names, 10) or 'none'}",
         path,
     )
 
 
-@dataclass(frozen=True)
-class _Part:
-    """A matrix of features, a matrix of labels, and their source."""
-
-    data: Any
-    target: Any
-    names: tuple[str, str]
-    content: Content
-    facts: dict[str, Any]
-
-    def error(self, reason: str) -> DataFormatError:
-        return DataFormatError(f"the variables {listed(self.names)}: " + reason, self.content.path)
-
-    def check(self) -> None:
-        """Raise an error if the shapes or types are invalid."""
-        if not sp.issparse(self.data) and self.data.dtype.kind not in "biuf":
-            raise self.error(f"the features must be real numbers, not {self.data.dtype}")
-        for what, matrix in (("features", self.data), ("labels", self.target)):
-            if matrix.ndim != 2 or 0 in matrix.shape:
-                raise self.error(
-                    f"the {what} must be a matrix with rows and columns, not of shape "
-                    f"{matrix.shape}"
-                )
-        n_rows, n_features = self.data.shape
-        self.content.check_columns(n_features, "features")
-        self.content.check_cells(n_rows, 1, "column")
-        if n_rows not in self.target.shape:
-            raise self.error(
-                "they must have the same number of rows: the shapes are "
-                f"{self.data.shape} and {self.target.shape}"
-            )
-
-    def dataset(self, turned: bool) -> Dataset:
-        """Return the data; the labels are labels x rows if ``turned``."""
-        target = self.target.T if turned else self.target
-        if target.shape[0] != self.data.shape[0]:
-            raise self.error(
-                f"they must have the same number of rows: the shapes are {self.data.shape} and "
-                f"{self.target.shape}, and the labels are read as "
-                f"{'labels x rows' if turned else 'rows x labels'}; change this with "
-                + given("transpose_labels", not turned)
-            )
-        self.content.check_cells(target.shape[0], target.shape[1], "labels")
-        try:
-            return Dataset(self.data, target, source=self.content.path, **self.facts)
-        except (ValueError, TypeError) as error:
-            raise self.error(message_of(error)) from error
+def _check_matrix(matrix: Any, name: str, content: Content) -> None:
+    """Raise an error for what is not a matrix of numbers, or becomes too large."""
+    problem = None
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        problem = f"must have rows and columns, and has the shape {matrix.shape}"
+    elif matrix.dtype.kind not in "biuf":
+        problem = f"must have real numbers, not {matrix.dtype}"
+    if problem:
+        raise DataFormatError(f"the variable {name!r} {problem}", content.path)
+    rows, columns = matrix.shape
+    content.check_columns(columns, "columns")
+    content.check_cells(rows, 1, "rows")
+    if not sp.issparse(matrix):
+        # One byte of the file can become a number of 8 bytes.
+        limit = max(content.max_arrays // 8, content.size)
+        check_size(rows, columns, f"numbers of {name!r}", limit, content.path)
 
 
-def _is_turned(parts: Sequence[_Part]) -> bool:
+def _is_turned(parts: Sequence[_Part], transpose_labels: bool | None) -> bool:
     """Return whether the labels are labels x rows, from the shapes of all parts."""
     possible = []
-    for turned in (False, True):
-        shapes = [part.target.shape[::-1] if turned else part.target.shape for part in parts]
-        fits = all(
-            shape[0] == part.data.shape[0] for shape, part in zip(shapes, parts, strict=True)
-        )
-        if fits and len({shape[1] for shape in shapes}) == 1:
+    for turned in (False, True) if transpose_labels is None else (transpose_labels,):
+        fits = all(part.target.shape[turned] == part.data.shape[0] for part in parts)
+        if fits and len({part.target.shape[not turned] for part in parts}) == 1:
             possible.append(turned)
     if len(possible) == 1 or (possible and all(part.target.shape == (1, 1) for part in parts)):
         return possible[0]
-    shapes_shown = ", ".join(f"{part.data.shape} and {part.target.shape}" for part in parts)
-    if not possible:
-        raise parts[0].error(
-            "the labels of the parts do not match, neither as rows x labels nor as labels x "
-            f"rows: the shapes are {shapes_shown}"
-        )
-    raise parts[0].error(
-        f"there are as many rows as labels (the shapes are {shapes_shown}), so the orientation of "
-        "the labels is unknown; specify it with "
+    shapes = ", ".join(f"{part.data.shape} and {part.target.shape}" for part in parts)
+    problem = "there are as many rows as labels" if possible else "the numbers of rows differ"
+    raise DataFormatError(
+        f"{parts[0].names}: the shapes of features and labels are {shapes}: {problem}, so the "
+        "labels cannot be matched; say how they are stored with "
         + given("transpose_labels", False)
         + " (rows x labels) or "
         + given("transpose_labels", True)
-        + " (labels x rows)"
+        + " (labels x rows)",
+        parts[0].content.path,
     )

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import zip_longest
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from imcc.datasets._errors import DataFormatError
-from imcc.datasets._files import MAX_CELLS
+from imcc.datasets._errors import DataFormatError, listed
+from imcc.datasets._files import MAX_CELLS, check_size
 
 
-@dataclass(frozen=True)
-class Attribute:
+class Attribute(NamedTuple):
     """A column of a table.
 
     Attributes
     ----------
     name : str
         Name of the column.
-    kind : {"numeric", "nominal", "string"}, default="numeric"
-        Numbers, words that the file declares, or words collected from the rows.
+    kind : {"numeric", "nominal", "text"}, default="numeric"
+        Numbers, words, or text, which is not kept.
     categories : tuple of str, default=()
-        The words of a column that is not numeric, in the order of their codes.
+        The words of a nominal column, in the order of their codes.
     """
 
     name: str
@@ -39,11 +39,11 @@ class Table:
 
     Attributes
     ----------
-    attributes : tuple of Attribute
+    attributes : sequence of Attribute
         The columns.
     values : ndarray or csr_array of shape (n_samples, n_attributes)
-        Numbers, positions of categories, and NaN for missing values.  Omitted entries of sparse
-        files are 0: the number or the first category.
+        Numbers, positions of categories, and NaN for missing values and for text.  Omitted entries
+        of sparse files are 0: the number or the first category.
     lines : ndarray of shape (n_samples,)
         Line of each row in the file; row numbers for files without lines.
     paths : list of str
@@ -57,7 +57,7 @@ class Table:
         exhaust the memory.
     """
 
-    attributes: tuple[Attribute, ...]
+    attributes: Sequence[Attribute]
     values: Any
     lines: np.ndarray
     paths: list[str]
@@ -65,7 +65,7 @@ class Table:
     title: str = ""
     max_cells: int = MAX_CELLS
 
-    @property
+    @functools.cached_property
     def names(self) -> list[str]:
         """Names of the columns."""
         return [attribute.name for attribute in self.attributes]
@@ -98,12 +98,7 @@ class Table:
 
     def check_cells(self, columns: int, what: str) -> None:
         """Raise an error for a matrix of all rows that is too large for the size of the file."""
-        n_rows = self.values.shape[0]
-        if n_rows * columns > self.max_cells:
-            raise self.error(
-                f"{n_rows:,} rows x {columns:,} {what} are more than {self.max_cells:,} numbers, "
-                "which is too many for a file of this size"
-            )
+        check_size(self.values.shape[0], columns, what, self.max_cells, self.path)
 
 
 def join_tables(tables: Sequence[Table]) -> Table:
@@ -112,102 +107,24 @@ def join_tables(tables: Sequence[Table]) -> Table:
     if len(tables) == 1:
         return first
     for other in tables[1:]:
-        _check_same_columns(first, other)
-    attributes = tuple(_merge([t.attributes[i] for t in tables]) for i in range(len(first.names)))
-    parts = [_recoded(table, attributes) for table in tables]
+        pairs = zip_longest(first.attributes, other.attributes, fillvalue=Attribute("no column"))
+        if differ := [f"{theirs.name} for {ours.name}" for ours, theirs in pairs if ours != theirs]:
+            raise DataFormatError(
+                f"cannot be concatenated with {first.path}: columns differ in their names, types "
+                f"or values ({listed(differ)})",
+                other.path,
+            )
+    parts = [table.values for table in tables]
     if any(sp.issparse(part) for part in parts):
         values = sp.vstack([sp.csr_array(part) for part in parts], format="csr")
     else:
         values = np.vstack(parts)
-    sizes = [table.values.shape[0] for table in tables]
     return Table(
-        attributes,
+        first.attributes,
         values,
         np.concatenate([table.lines for table in tables]),
         [path for table in tables for path in table.paths],
-        [int(start) for start in np.cumsum([0, *sizes[:-1]])],
+        np.cumsum([0, *(part.shape[0] for part in parts[:-1])]).tolist(),
         first.title,
         max(table.max_cells for table in tables),
     )
-
-
-def _check_same_columns(first: Table, other: Table) -> None:
-    if len(first.names) != len(other.names):
-        raise DataFormatError(
-            f"cannot be concatenated with {first.path}: it has {len(other.names)} columns, not "
-            f"{len(first.names)}",
-            other.path,
-        )
-    reason = None
-    for ours, theirs in zip(first.attributes, other.attributes, strict=True):
-        if ours.name != theirs.name:
-            reason = f"it has the column {theirs.name!r} instead of {ours.name!r}"
-        elif ours.kind != theirs.kind:
-            reason = f"the column {ours.name!r} is {theirs.kind}, not {ours.kind}"
-        elif ours.kind == "nominal" and ours.categories != theirs.categories:
-            reason = f"the column {ours.name!r} has other values"
-        if reason:
-            break
-    if reason:
-        raise DataFormatError(f"cannot be concatenated with {first.path}: {reason}", other.path)
-
-
-def _merge(versions: list[Attribute]) -> Attribute:
-    first = versions[0]
-    if all(v.categories == first.categories for v in versions):
-        return first
-    words = sorted({word for version in versions for word in version.categories})
-    return Attribute(first.name, first.kind, tuple(words))
-
-
-def _recoded(table: Table, attributes: tuple[Attribute, ...]) -> Any:
-    moves = {}
-    for position, (old, new) in enumerate(zip(table.attributes, attributes, strict=True)):
-        if old.categories != new.categories:
-            places = {word: float(place) for place, word in enumerate(new.categories)}
-            moves[position] = np.array([places[word] for word in old.categories])
-    return move_codes(table.values, moves)
-
-
-def move_codes(values: Any, moves: Mapping[int, np.ndarray]) -> Any:
-    """Change the codes of the words of some columns.
-
-    Parameters
-    ----------
-    values : ndarray or csr_array
-        The table, which is not modified.
-    moves : dict of int to ndarray
-        By column, the new code of each word.
-    """
-    if not moves:
-        return values
-    if not sp.issparse(values):
-        values = values.copy()
-        for position, moved in moves.items():
-            column = values[:, position]
-            known = ~np.isnan(column)
-            column[known] = moved[column[known].astype(int)]
-        return values
-    # All columns at once, in time that does not depend on their number: the concatenated moves and
-    # the start of each column.
-    begins = np.full(values.shape[1], -1)
-    begins[list(moves)] = np.cumsum([0, *(len(moved) for moved in moves.values())])[:-1]
-    table = np.concatenate(list(moves.values()))
-    first = begins[values.indices]
-    stored = (first >= 0) & ~np.isnan(values.data)
-    data = values.data.copy()
-    data[stored] = table[first[stored] + data[stored].astype(int)]
-    moved_values = sp.csr_array((data, values.indices, values.indptr), shape=values.shape)
-    # Omitted entries must be stored in columns whose first word gets another code.
-    filled = [position for position, moved in moves.items() if len(moved) and moved[0] != 0]
-    if not filled:
-        return moved_values
-    dense = np.zeros((values.shape[0], len(filled)))
-    dense[:] = [moves[position][0] for position in filled]
-    by_column = moved_values.tocsc()
-    for j, position in enumerate(filled):
-        start, stop = by_column.indptr[position : position + 2]
-        dense[by_column.indices[start:stop], j] = by_column.data[start:stop]
-    others = np.setdiff1d(np.arange(values.shape[1]), filled)
-    both = sp.hstack([by_column[:, others], sp.csc_array(dense)], format="csc")
-    return sp.csr_array(both[:, np.argsort(np.concatenate([others, filled]))])

@@ -14,9 +14,9 @@ from imcc._utils.cells import MISSING
 from imcc._utils.errors import Message, given
 from imcc.datasets import Dataset
 from imcc.datasets._coding import Coding
-from imcc.datasets._encode import choose_labels, encode_features
+from imcc.datasets._encode import choose_labels, encode_as_before, encode_features
 from imcc.datasets._files import MAX_CELLS, Content
-from imcc.datasets._match import encode_as_before, match_columns
+from imcc.datasets._match import match_columns
 from imcc.datasets._table import Attribute, Table
 from imcc.tables._columns import arrow, as_table, is_text, plain_column
 from imcc.tables._load import TableSource, known_columns, open_tables

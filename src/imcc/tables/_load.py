@@ -17,7 +17,7 @@ from imcc._utils.plain import to_plain
 from imcc.datasets import DataFormatError
 from imcc.datasets._encode import choose_labels
 from imcc.datasets._errors import listed
-from imcc.datasets._files import Content, Source, refuses_by_memory
+from imcc.datasets._files import Content, Source
 from imcc.datasets._match import check_extra
 from imcc.persistence._card import ModelCard, make_card
 from imcc.tables._columns import arrow, check_column
@@ -116,7 +116,6 @@ def located(error: TableError, file: TableFile, row: int | None) -> DataFormatEr
     return DataFormatError(at_row + error.problem, file.path, line)
 
 
-@refuses_by_memory
 def open_tables(path: Source | Sequence[Source], **reading: Any) -> TableSource:
     """Read tables; the rows of several files follow each other, their columns matched by name.
 
