@@ -48,8 +48,6 @@ _TEXT_WEIGHTS = (1.0, 4.0, 16.0)
 # Maximum number of rows used to choose the weights; with fewer than the minimum, the default.
 _ROWS_TO_CHOOSE = 1000
 _FEWEST_ROWS = 20
-# Approximate shares of the time of choosing the weights, encoding and fitting.
-_SHARES = (0.05, 0.1, 0.85)
 
 
 def _has(method: str) -> Any:
@@ -251,12 +249,13 @@ class TableClassifier(HeldOutMixin, FitScoreMixin, BaseEstimator):
             missing_words=self.missing_words,
         )
         schema = encoder._infer_schema(table, used)
-        with part(0, _SHARES, "weighing text against the other columns"):
+        shares = self._shares(table.num_rows)
+        with part(0, shares, "weighing text against the other columns"):
             weights = self._choose_weights(table, schema, Y, sample_weight, groups)
         encoder.set_params(weights=weights)
-        with part(1, _SHARES, "turning columns into features"):
+        with part(1, shares, "turning columns into features"):
             features = encoder.fit_schema(table, schema)
-        with part(2, _SHARES, "fitting"):
+        with part(2, shares, "fitting"):
             classifier = self._classifier(encoder, features, groups)
             fit_with(classifier, features, Y, sample_weight=sample_weight, groups=groups)
         self.estimator_ = Pipeline([("table", encoder), ("classifier", classifier)])
@@ -266,6 +265,13 @@ class TableClassifier(HeldOutMixin, FitScoreMixin, BaseEstimator):
         self.target_kind_ = "multilabel"
         self.feature_names_in_ = encoder.feature_names_in_
         self.n_features_in_ = encoder.n_features_in_
+
+    def _shares(self, n: int) -> tuple[float, float, float]:
+        """Return about how long choosing the weights, encoding and fitting the ensemble take."""
+        fit = 1.7e-3 * n + 7e-7 * n**2
+        max_time = getattr(self.estimator, "max_time", None)
+        fit = fit if max_time is None else min(fit, max_time)
+        return 4e-4 * min(n, _ROWS_TO_CHOOSE), 1e-4 * n, fit
 
     @property
     def schema_(self) -> Schema:
