@@ -16,7 +16,7 @@ from rich.console import Console
 from imcc._utils.config import config_context
 from imcc._utils.progress import part, progress_reported_to, report_progress
 from imcc.cli._progress import shown_progress, working
-from imcc.experiment import Progress
+from imcc.experiment._runner import Progress
 from tests.cli.conftest import NAMED, make_data, one_setting
 
 pty = pytest.importorskip("pty")
