@@ -101,9 +101,9 @@ def test_a_bar_has_an_estimate(clock, screen):
 def test_an_experiment_shows_its_tasks(screen, capsys):
     ended = SimpleNamespace(key="pets, dice, split 1", seconds=2.0)
     with shown_progress("mine", quiet=False) as show:
-        show(Progress(2, 0, 0, {ended.key: 0.0}, None, 0.0, None))
+        show(Progress(2, 0, 0, {ended.key: 0.0}, None, None))
         report_progress(0.5, 1, "inside")
-        show(Progress(2, 1, 0, {}, ended, 2.0, 5.0))
+        show(Progress(2, 1, 0, {}, ended, 5.0))
     assert "mine: 1 of 2 done" in screen()
     assert " 50% " in screen()
     said = capsys.readouterr().err
