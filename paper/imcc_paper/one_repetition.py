@@ -27,13 +27,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
-from imcc.datasets import dataset_info
+from imcc.datasets import dataset_info, list_datasets
 from imcc.metrics import METRICS, evaluate
 from imcc_paper.baselines import ALGORITHMS, load, seeded
-from imcc_paper.published import table
 
 SIX = ("BRsvm", "ECC", "MAHR", "LIFT", "LLSF", "JFSC")
-DATA = table("average_precision").datasets
+DATA = tuple(list_datasets("paper"))
 COLUMNS = ("data", "algorithm", "repetition", "seconds", "cpu_seconds", "predict_seconds", *METRICS)
 
 

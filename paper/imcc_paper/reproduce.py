@@ -188,7 +188,7 @@ def blocks(
     yield (
         "verdict",
         f"With each metric choosing its own setting, {each['reproduced']} of the paper's "
-        f"{paper.n_published()} numbers for IMCC are reproduced, {each['better']} are\n"
+        f"{sum(own.values())} numbers for IMCC are reproduced, {each['better']} are\n"
         f"better and {each['worse']} worse; with average precision choosing for all of them, "
         f"{own['reproduced']}, {own['better']} and {own['worse']}.",
     )

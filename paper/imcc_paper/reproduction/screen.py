@@ -256,7 +256,7 @@ def _reproduced(store: Store) -> str:
         for m in others[:2]
     )
     return (
-        f"**The paper's {paper.n_published()} numbers for IMCC**: {own['reproduced']} are equal to "
+        f"**The paper's {sum(own.values())} numbers for IMCC**: {own['reproduced']} are equal to "
         f"ours within the rule (no significant difference by Welch's t, 5 %), {own['better']} of "
         f"ours are better and {own['worse']} worse, if average precision chooses the setting; "
         f"{each['reproduced']}, {each['better']} and {each['worse']} if each metric chooses its "

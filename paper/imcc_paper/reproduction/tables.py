@@ -204,7 +204,7 @@ def _beside(store: Store) -> Iterator[str]:
         "stricter where there are many splits: the means are not significantly different (Welch's "
         "t, 5 %; of equal means it calls 5 % different). Both allow for the rounding of the print. "
         "In doubt are cells whose printed deviations show failed runs "
-        "(`imcc_paper.published.SLIPS`); they are counted."
+        "(`paper/published/README.md`); they are counted."
     )
     yield paper.verdicts(store) + "\n"
     yield prose(
