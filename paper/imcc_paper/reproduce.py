@@ -7,8 +7,8 @@ Nothing is trained: every number comes from ``results/*.csv``.  Marked blocks ar
 ``<!-- make reproduce: NAME -->`` and ``<!-- end -->`` in README.md, results/README.md and pages of
 docs/: tables and paragraphs between lines, single numbers inside of a line.  The appendix,
 docs/reproduction_tables.md, is written as a whole.
-``make -C paper full`` computes the rows (``imcc_paper.reproduce_full``); the scripts in
-``MEASURED`` measure times and other numbers that pages show.
+``make -C paper full`` computes the rows; the scripts in ``MEASURED`` measure times and other
+numbers that pages show.
 """
 
 from __future__ import annotations
