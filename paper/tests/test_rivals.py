@@ -195,27 +195,6 @@ def test_tasks_give_rows_resume_and_are_stacked(tiny):
     assert len(program.stored_rows(tiny / "rows.csv")) == len(rows)
 
 
-def test_a_large_set_is_computed_in_parts_that_give_the_same_rows(tiny):
-    name = str(tiny / "tiny.npz")
-    whole, parts = tiny / "whole", tiny / "parts"
-    task.Task(name, "mlknn", whole, task.Limits(2)).run()
-    jobs = program.whole_or_parts(name, "mlknn", 10**7)
-    assert [job.parts for job in jobs] == [(part,) for part in task.PARTS]
-    assert program.whole_or_parts(name, "mlknn", 10) == [program.Job(name, "mlknn")]
-    assert len(program.whole_or_parts(name, ENSEMBLE, 10**7)) == len(task.SPLITS)
-    runner = program.Runner(tiny / "rows.csv", parts, [name], ["mlknn"], [], 0.0)
-    assert [runner.ready(job) for job in jobs] == [True] + [False] * 5
-    for job in jobs:
-        assert runner.ready(job)
-        assert task.row_of(parts / "tiny.npz", "mlknn", 0) is None
-        task.Task(name, "mlknn", parts, task.Limits(2)).run(job.parts)
-    for split in task.SPLITS:
-        one, other = (task.row_of(folder / "tiny.npz", "mlknn", split) for folder in (whole, parts))
-        assert {m: one[m] for m in (*task.METRICS, "settings")} == {
-            m: other[m] for m in (*task.METRICS, "settings")
-        }
-
-
 def test_what_needs_too_long_has_rows_that_say_so(tiny, monkeypatch):
     cache = tiny / "cache"
 
