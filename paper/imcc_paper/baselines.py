@@ -90,14 +90,6 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray]:
     return np.ascontiguousarray(X, dtype=np.float64), data.Y
 
 
-def spread_labels(Y: np.ndarray, n_labels: int) -> np.ndarray:
-    """Return labels from the middles of equal parts of all labels, by frequency."""
-    order = np.argsort(-Y.sum(axis=0), kind="stable")
-    order = order[Y[:, order].any(axis=0) & ~Y[:, order].all(axis=0)]
-    n_labels = min(n_labels, len(order))
-    return order[((np.arange(n_labels) + 0.5) * len(order) / n_labels).astype(int)]
-
-
 def add_metrics(part: str, names: list[str], repetitions: int, found: Measurements) -> None:
     """Add the means of all metrics of variants over some splits."""
     for name in names:

@@ -36,6 +36,7 @@ import argparse
 import time
 import warnings
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -176,14 +177,11 @@ def run_all(runs: Sequence[Run], path: Path, jobs: int, device: str | None) -> i
     left = sorted(
         (run for run in runs if run not in done), key=lambda run: -dataset_info(run.data).n_rows
     )
-    there = [run for run in left if device is not None and run.method in ON_DEVICE]
     return _rows.run_all(
-        measure,
-        [
-            _rows.Queue([run for run in left if run not in there], jobs),
-            _rows.Queue(there, 1, device),
-        ],
+        partial(measure, device=device),
+        left,
         lambda rows: _rows.add_rows(path, COLUMNS, rows),
+        jobs=jobs,
         name=lambda run: f"{run.method} on {run.data}, split {run.split}",
         outcome=_in_words,
     )

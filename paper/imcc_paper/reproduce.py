@@ -39,12 +39,12 @@ from imcc_paper import (
     guarantees,
     label_issues,
     looking,
+    one_repetition,
     other_libraries,
     outside_sets,
     repeated_rows,
     scale,
     serving,
-    slow_machines,
     table_encodings,
     tables,
 )
@@ -70,7 +70,6 @@ MEASURED = {
     "looking": looking,
     "label_issues": label_issues,
     "baselines": baselines,
-    "slow_machines": slow_machines,
     "busy_machine": busy_machine,
     "boosted": boosted,
     "serving": serving,
@@ -92,6 +91,7 @@ MARKED = (
     DOCS / "index.md",
     DOCS / "reproduction.md",
     DOCS / "compared_with.md",
+    DOCS / "does_clustering_help.md",
     DOCS / "datasets.md",
     DOCS / "when_to_use.md",
     DOCS / "ensemble.md",
@@ -143,7 +143,10 @@ def build() -> Built:
                 for of in (store, outside)
             )
             found = (
-                measured_blocks() | rivals_blocks() | dict(blocks(store, outside, tables, others))
+                measured_blocks()
+                | rivals_blocks()
+                | clustering_page.blocks()
+                | dict(blocks(store, outside, tables, others))
             )
             found["front"] = front(tables["average_precision"], others["average_precision"])
             return Built(
@@ -208,6 +211,7 @@ def studies() -> Iterator[tuple[str, str]]:
     yield "probabilities", calibration.page_table(rows, calibration.BESIDE)
     yield "other-libraries", other_libraries.page_table(other_libraries.read())
     yield "tables", tables.page_table(tables.stored_rows())
+    yield "one-repetition", one_repetition.page_table(one_repetition.stored_rows())
     yield "table-encodings", table_encodings.page_table(table_encodings.stored_rows())
 
 
@@ -286,8 +290,11 @@ def stale(built: Built) -> list[Path]:
         for path in MARKED
         if filled((text := path.read_text("utf-8")), built.blocks, path.name) != text
     ]
-    if approximation.digest() not in approximation.FIGURE.read_text("utf-8"):
-        found.append(approximation.FIGURE)
+    found += [
+        script.FIGURE
+        for script in (approximation, clustering_page)
+        if script.digest() not in script.FIGURE.read_text("utf-8")
+    ]
     with tempfile.TemporaryDirectory() as name:
         new = built.figure.save(Path(name) / FIGURE.name).read_text("utf-8")
     if not FIGURE.exists() or texts(FIGURE.read_text("utf-8")) != texts(new):
@@ -316,12 +323,10 @@ def main() -> None:
     APPENDIX.write_text(built.appendix, "utf-8")
     for path in MARKED:
         path.write_text(filled(path.read_text("utf-8"), built.blocks, path.name), "utf-8")
-    measured = approximation.stored(Measurements.read(approximation.ROWS))
-    approximation.plot(measured, approximation.FIGURE, approximation.digest())
+    approximation.draw()
+    clustering_page.draw()
     print(f"wrote {APPENDIX.name}, {FIGURE.name} and the marked blocks of {len(MARKED)} files")
 
 
 if __name__ == "__main__":
     main()
-    # Another page that is written from rows.
-    clustering_page.main(["--check"] if "--check" in sys.argv else [])

@@ -31,7 +31,7 @@ ALLOWED = {
     },
 }
 # Written from rows.
-FROM_ROWS = {"baselines", "imcc-ridge"}
+FROM_ROWS = {"baselines", "imcc-ridge", "one-repetition"}
 
 
 def text(path):
