@@ -59,21 +59,6 @@ def test_every_block_is_used(built):
     assert set(re.findall(r"<!-- make reproduce: ([\w-]+) -->", marked)) == set(built.blocks)
 
 
-def test_rivals_are_shown_on_the_page_and_in_the_appendix(monkeypatch):
-    names = [f"rivals-{kind}{end}" for kind in ("development", "outside") for end in ("", "-sets")]
-    found = {name: f"<{name}>" for name in [*names, "rivals-cap"]}
-    monkeypatch.setattr(reproduce.page, "blocks", lambda rows: found)
-    monkeypatch.setattr(reproduce.rivals, "stored_rows", lambda: [{}])
-    shown = reproduce.rivals_blocks()
-    kept = {name: re.findall(r"<(.*?)>", text) for name, text in shown.items()}
-    assert kept == {
-        "rivals": ["rivals-cap", "rivals-development", "rivals-outside"],
-        "rivals-tables": ["rivals-development-sets", "rivals-outside-sets"],
-    }
-    monkeypatch.setattr(reproduce.rivals, "stored_rows", list)
-    assert reproduce.rivals_blocks() == dict.fromkeys(("rivals", "rivals-tables"), "<rivals-cap>")
-
-
 def test_the_report_says_the_same(built, tmp_path):
     """The first screen of the report and the page follow one rule."""
     report = reports.write(tmp_path, "paper").read_text("utf-8")
