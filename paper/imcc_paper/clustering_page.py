@@ -16,10 +16,11 @@ from scipy.stats import t as student
 
 from imcc.comparison import holm, wilcoxon_p
 from imcc.datasets import list_datasets
+from imcc_paper._measured import table
 from imcc_paper.clustering import BETAS, WEIGHTS, finished, run_of, stored_rows
 from imcc_paper.places import DOCS, RESULTS
 from imcc_paper.reproduction.per_set import interval
-from imcc_paper.reproduction.rows import listed, table
+from imcc_paper.reproduction.rows import listed
 
 ROWS = RESULTS / "clustering.csv"
 FIGURE = DOCS / "images" / "does_clustering_help.svg"

@@ -37,9 +37,8 @@ from imcc.datasets import load_dataset, read
 from imcc.estimators import label_scores
 from imcc.metrics import average_precision
 from imcc_paper import _measured
-from imcc_paper._measured import Measurements
+from imcc_paper._measured import Measurements, table
 from imcc_paper.methods import LogisticRegressionBaseline
-from imcc_paper.reproduction.rows import table
 
 SEED = 1000  # of development splits: experiments count their repetitions from 0
 DATA = ("yeast", "medical", "enron", "arts", "education")

@@ -72,6 +72,11 @@ def page_table(rows: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
+def blocks() -> dict[str, str]:
+    """Return the marked block of docs/baselines.md."""
+    return {"one-repetition": page_table(stored_rows())}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Compute what is missing."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])

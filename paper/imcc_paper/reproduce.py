@@ -19,6 +19,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 from imcc.comparison import ScoreTable, effect_size
@@ -27,56 +28,49 @@ from imcc.metrics import METRICS
 from imcc.report import Picture
 from imcc_paper import (
     approximation,
-    baselines,
-    boosted,
-    busy_machine,
     calibration,
     classifier,
     clustering_page,
-    ensemble_budget,
-    ensemble_speed,
-    gpu,
     guarantees,
-    label_issues,
-    looking,
     one_repetition,
     other_libraries,
     outside_sets,
-    repeated_rows,
-    scale,
-    serving,
     table_encodings,
     tables,
 )
-from imcc_paper._measured import Measurements
+from imcc_paper._measured import Measurements, table
 from imcc_paper.places import DOCS, RESULTS, ROOT
 from imcc_paper.reproduction import claims, figure, paper, screen
 from imcc_paper.reproduction import tables as appendix
 from imcc_paper.reproduction.ranked import differences
-from imcc_paper.reproduction.rows import CONTROL, TITLES, opened, present, table
+from imcc_paper.reproduction.rows import CONTROL, TITLES, opened, present
 from imcc_paper.reproduction.times import origins
 from imcc_paper.rivals import __main__ as rivals
 from imcc_paper.rivals import page
 
 APPENDIX = DOCS / "reproduction_tables.md"
 FIGURE = DOCS / "images" / "reproduction.svg"
-CALIBRATION = RESULTS / "calibration.csv"
 #: The files of paper/results/ with measured numbers, and the scripts that write them.
 MEASURED = {
-    "speed": classifier,
-    "approximation": approximation,
-    "scale": scale,
-    "gpu": gpu,
-    "looking": looking,
-    "label_issues": label_issues,
-    "baselines": baselines,
-    "busy_machine": busy_machine,
-    "boosted": boosted,
-    "serving": serving,
-    "ensemble_speed": ensemble_speed,
-    "ensemble_budget": ensemble_budget,
-    "repeated_rows": repeated_rows,
+    name: import_module(f"imcc_paper.{script}")
+    for name, script in (
+        ("speed", "classifier"),
+        *((name, name) for name in ("approximation", "scale", "gpu", "looking", "label_issues")),
+        *((name, name) for name in ("baselines", "busy_machine", "boosted", "serving")),
+        *((name, name) for name in ("ensemble_speed", "ensemble_budget", "repeated_rows")),
+    )
 }
+#: The studies, which read their own rows.
+STUDIES = (
+    calibration,
+    clustering_page,
+    guarantees,
+    one_repetition,
+    other_libraries,
+    outside_sets,
+    table_encodings,
+    tables,
+)
 #: The pages whose numbers are measured.
 MEASURED_PAGES = tuple(
     DOCS / f"{name}.md"
@@ -138,22 +132,20 @@ def build() -> Built:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with opened(folder, "paper") as store, opened(folder, "outside") as outside:
-            tables, others = (
+            scores, others = (
                 {metric: present(of.scores(metric)) for metric in METRICS}
                 for of in (store, outside)
             )
-            found = (
-                measured_blocks()
-                | rivals_blocks()
-                | clustering_page.blocks()
-                | dict(blocks(store, outside, tables, others))
-            )
-            found["front"] = front(tables["average_precision"], others["average_precision"])
+            found = measured_blocks() | rivals_blocks()
+            for study in STUDIES:
+                found |= study.blocks()
+            found |= dict(blocks(store, outside, scores, others))
+            found["front"] = front(scores["average_precision"], others["average_precision"])
             return Built(
                 appendix.appendix(
-                    store, tables, others, found.pop("methods-all"), found.pop("rivals-tables")
+                    store, scores, others, found.pop("methods-all"), found.pop("rivals-tables")
                 ),
-                figure.draw(tables["average_precision"], others["average_precision"]),
+                figure.draw(scores["average_precision"], others["average_precision"]),
                 found,
             )
 
@@ -162,7 +154,7 @@ def blocks(
     store: Store, outside: Store, tables: screen.Tables, others: screen.Tables
 ) -> Iterator[tuple[str, str]]:
     """Yield the marked blocks whose numbers come from rows of experiments: name and text."""
-    losses = screen.log_losses(calibration.stored_rows(CALIBRATION))
+    losses = screen.log_losses(calibration.stored_rows(calibration.CALIBRATION))
     for name, short in (("methods", True), ("methods-all", False)):
         yield name, screen.methods_table(store, tables, others, losses, short=short)
     yield "says", screen.says(store, tables, others)
@@ -196,23 +188,8 @@ def blocks(
         f"{own['reproduced']}, {own['better']} and {own['worse']}.",
     )
     yield "baselines", paper.some_cells(store)
-    yield "outside-sets", outside_sets.page_table()
-    yield "guarantees", guarantees.page_table(guarantees.stored_rows())
-    yield "guarantees-mapie", guarantees.mapie_table(guarantees.stored_rows())
-    yield from studies()
     for name, source in (("rows-paper", store), ("rows-outside", outside)):
         yield name, origins(source, present(source.scores("coverage")).methods)
-
-
-def studies() -> Iterator[tuple[str, str]]:
-    """Yield the marked blocks that are tables of studies."""
-    rows = calibration.stored_rows(CALIBRATION)
-    yield "calibration", calibration.page_table(rows, calibration.OTHERS)
-    yield "probabilities", calibration.page_table(rows, calibration.BESIDE)
-    yield "other-libraries", other_libraries.page_table(other_libraries.read())
-    yield "tables", tables.page_table(tables.stored_rows())
-    yield "one-repetition", one_repetition.page_table(one_repetition.stored_rows())
-    yield "table-encodings", table_encodings.page_table(table_encodings.stored_rows())
 
 
 def measured_blocks() -> dict[str, str]:

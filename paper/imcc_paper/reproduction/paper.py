@@ -9,9 +9,10 @@ import numpy as np
 
 from imcc.experiment import EACH, Cell, Store, compare_with_published
 from imcc.metrics import METRICS
+from imcc_paper._measured import table
 from imcc_paper.places import PUBLISHED
 from imcc_paper.reproduction.ranked import FEWEST
-from imcc_paper.reproduction.rows import listed, named, present, prose, table
+from imcc_paper.reproduction.rows import listed, named, present, prose
 
 PAPER = ("imcc", "brsvm", "ecc", "mahr", "llsf", "jfsc", "lift")
 SELECTIONS = {"average_precision": "average precision", EACH: "each metric itself"}

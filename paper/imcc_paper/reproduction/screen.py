@@ -9,6 +9,7 @@ import numpy as np
 
 from imcc.comparison import Comparison, ScoreTable, bayesian_signed_rank, effect_size
 from imcc.experiment import EACH, Store
+from imcc_paper._measured import table
 from imcc_paper.reproduction import paper
 from imcc_paper.reproduction.ranked import (
     FEW,
@@ -29,7 +30,6 @@ from imcc_paper.reproduction.rows import (
     named,
     prose,
     splits_text,
-    table,
 )
 from imcc_paper.reproduction.times import ratio, training_times
 
