@@ -144,14 +144,6 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], n_left: int = 1)
     return "\n".join("| " + " | ".join(line) + " |" for line in [header, marks, *rows])
 
 
-def not_measured(command: str, where: str) -> str:
-    """Return what a page says in place of numbers that this version does not have."""
-    return paragraph(
-        f"Not measured yet with this version: `{command}`, in the folder `paper` on {where}, "
-        "writes the numbers that `make -C paper` shows here."
-    )
-
-
 def paragraph(text: str, width: int = 116) -> str:
     """Return a text broken into lines, as wide as those of the pages.
 

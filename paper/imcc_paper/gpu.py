@@ -292,10 +292,7 @@ def add_stream(
 
 
 def blocks(found: Measurements) -> dict[str, str]:
-    """Return the marked block of docs/gpu.md; without numbers, where they will come from."""
-    if not found.parts():
-        command = "python -m imcc_paper.gpu --csv results/gpu.csv"
-        return {"gpu": _measured.not_measured(command, "a machine with a GPU")}
+    """Return the marked block of docs/gpu.md."""
     cpu = found.of("cpu", "arts")
     return {
         "gpu": "\n\n".join(

@@ -56,7 +56,7 @@ MEASURED = {
     for name, script in (
         ("speed", "classifier"),
         *((name, name) for name in ("approximation", "scale", "gpu", "looking", "label_issues")),
-        *((name, name) for name in ("baselines", "busy_machine", "boosted", "serving")),
+        *((name, name) for name in ("baselines", "boosted", "serving")),
         *((name, name) for name in ("ensemble_speed", "ensemble_budget", "repeated_rows")),
     )
 }
@@ -136,7 +136,7 @@ def build() -> Built:
                 {metric: present(of.scores(metric)) for metric in METRICS}
                 for of in (store, outside)
             )
-            found = measured_blocks() | rivals_blocks()
+            found = measured_blocks() | page.blocks(rivals.stored_rows())
             for study in STUDIES:
                 found |= study.blocks()
             found |= dict(blocks(store, outside, scores, others))
@@ -198,21 +198,6 @@ def measured_blocks() -> dict[str, str]:
     for name, script in MEASURED.items():
         found |= script.blocks(Measurements.read(RESULTS / f"{name}.csv"))
     return found
-
-
-def rivals_blocks() -> dict[str, str]:
-    """Return what the page and the appendix say of the rivals that were tuned."""
-    rows = rivals.stored_rows()
-    found = page.blocks(rows)
-    if not rows:
-        return dict.fromkeys(("rivals", "rivals-tables"), found["rivals-cap"])
-    own, others = "The paper's data sets:", "Data sets that nothing was chosen on:"
-    texts = {
-        name: [own, found[f"rivals-development{end}"], others, found[f"rivals-outside{end}"]]
-        for name, end in (("rivals", ""), ("rivals-tables", "-sets"))
-    }
-    texts["rivals"].insert(0, found["rivals-cap"])
-    return {name: "\n\n".join(parts) for name, parts in texts.items()}
 
 
 def front(scores: ScoreTable, outside: ScoreTable) -> str:

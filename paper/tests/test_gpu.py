@@ -56,17 +56,3 @@ def test_memory_and_times_are_measured_on_any_device(monkeypatch):
     gpu.add_memory(200, "cpu", found)
     assert found.of("memory", "auto")["matrices"] == pytest.approx(2**23 / (8 * 200**2), rel=1e-4)
     assert gpu.memory_table(found).splitlines()[0] == "| what | n x n matrices, n = 200 |"
-
-
-def test_the_page_says_where_numbers_will_come_from_until_there_are_some():
-    assert gpu.blocks(Measurements())["gpu"].startswith("Not measured yet")
-    found = Measurements(device="NVIDIA H200")
-    times = {"seconds": 2.0, "peak_gib": 3.0, "rows": 40, "labels": 5}
-    for part in ("arts", "bibtex", "fit"):
-        found.add(part, "search", **times)
-    found.add("cpu", "arts", seconds=52, cores=16)
-    for case in ("auto", "spectral", "search"):
-        found.add("memory", case, matrices=2, rows=100)
-    text = gpu.blocks(found)["gpu"]
-    assert text.startswith("On an NVIDIA H200:")
-    assert "52 s on the 16 CPU cores" in text

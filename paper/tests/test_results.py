@@ -1,6 +1,5 @@
 """The committed rows belong to the experiments, and the pages are what the rows give."""
 
-import html
 import re
 from dataclasses import replace
 
@@ -10,7 +9,7 @@ import pytest
 from imcc.comparison import ScoreTable, compare, effect_size
 from imcc.experiment import EACH, Store, compare_with_published
 from imcc.metrics import METRICS
-from imcc_paper import reports, reproduce
+from imcc_paper import reproduce
 from imcc_paper.places import PUBLISHED, RESULTS
 from imcc_paper.reproduction import figure, paper, per_set, ranked, rows, screen, tables
 from imcc_paper.reproduction.ranked import differences
@@ -57,31 +56,6 @@ def test_everything_written_is_what_the_rows_give(built):
 def test_every_block_is_used(built):
     marked = "".join(path.read_text("utf-8") for path in reproduce.MARKED)
     assert set(re.findall(r"<!-- make reproduce: ([\w-]+) -->", marked)) == set(built.blocks)
-
-
-def test_the_report_says_the_same(built, tmp_path):
-    """The first screen of the report and the page follow one rule."""
-    report = reports.write(tmp_path, "paper").read_text("utf-8")
-    answers = re.findall(r'<p class="answer[^"]*">[^<]*</p><p>([^<]*)</p>', report)
-    winner, lead, significant, _ = map(html.unescape, answers)
-    page = " ".join(built.blocks["says"].split())
-    rank, n = re.search(
-        r"without the calibrated forms of other methods ([\d.]+) of (\d+)", page
-    ).groups()
-    assert winner.startswith(f"{rows.CONTROL} has the best mean rank")
-    assert f", {float(rank):g} of {n} methods" in winner
-    alike = re.search(r"test of the ranks, (.*?) are not significantly", page)[1]
-    for method in re.search(r"not significantly different from (.*?) at the level", significant)[
-        1
-    ].split():
-        assert method in ("and",) or rows.named(method.strip(",")) in alike
-    numbers = re.findall(r"(\+[\d.]+ ± [\d.]+) against (\w+)", lead)
-    assert len(numbers) == 2  # the next and the control
-    for number, method in numbers:
-        line = next(
-            x for x in built.blocks["methods"].splitlines() if f"| {rows.named(method)} |" in x
-        )
-        assert f"| {number} (" in line
 
 
 def test_a_number_that_was_changed_by_hand_is_found(built, tmp_path, monkeypatch):

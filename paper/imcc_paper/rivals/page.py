@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from imcc.datasets import list_datasets
-from imcc_paper._measured import not_measured, paragraph, table
+from imcc_paper._measured import paragraph, table
 from imcc_paper.rivals.methods import ENSEMBLE, METHODS, STACK
 from imcc_paper.rivals.task import DONE, SPLITS
 
@@ -170,31 +170,23 @@ def sets_table(rows: Rows, datasets: Sequence[str]) -> str:
 
 
 def blocks(rows: Rows) -> dict[str, str]:
-    """Return the marked blocks: means and data sets, of the fifteen sets and of others."""
+    """Return the texts for the page (means) and for its appendix (data sets)."""
     paper = list_datasets("paper")
-    others = sorted({row["dataset"] for row in rows} - set(paper))
-    found = {}
-    for name, datasets in (("development", paper), ("outside", others)):
-        own = [row for row in rows if row["dataset"] in datasets]
-        if not values(own, "log_loss"):
-            missing = not_measured("python -m imcc_paper.rivals --cache DIR", "any machine")
-            found[f"rivals-{name}"] = found[f"rivals-{name}-sets"] = missing
-            continue
-        sets = [d for d in datasets if any(row["dataset"] == d for row in own)]
-        found[f"rivals-{name}"] = means_table(own, sets)
-        found[f"rivals-{name}-sets"] = sets_table(own, sets)
-    caps = sorted({row["cap"] for row in rows})
-    found["rivals-cap"] = (
-        paragraph(
-            "Limits: "
-            + " or ".join(f"{cap:.0f}" for cap in caps)
-            + " CPU seconds of a search, "
-            + " or ".join(f"{cap:.0f}" for cap in sorted({row["fit_cap"] for row in rows}))
-            + " of a fit, one thread.  Numbers in parentheses are the ensemble's on the same data "
-            "sets, where a method was not finished on all.  CPU seconds are of search and fit; "
-            "of the stack, of all members and their folds."
-        )
-        if rows
-        else not_measured("python -m imcc_paper.rivals --cache DIR", "any machine")
+    groups = {
+        "The paper's data sets:": paper,
+        "Data sets that nothing was chosen on:": sorted(
+            {row["dataset"] for row in rows} - {*paper}
+        ),
+    }
+    search, fit = (
+        " or ".join(f"{cap:.0f}" for cap in sorted({row[name] for row in rows}))
+        for name in ("cap", "fit_cap")
     )
-    return found
+    limits = paragraph(
+        f"Limits: {search} CPU seconds of a search, {fit} of a fit, one thread.  Numbers in "
+        "parentheses are the ensemble's on the same data sets, where a method was not finished on "
+        "all.  CPU seconds are of search and fit; of the stack, of all members and their folds."
+    )
+    means = [text for title, sets in groups.items() for text in (title, means_table(rows, sets))]
+    each = [text for title, sets in groups.items() for text in (title, sets_table(rows, sets))]
+    return {"rivals": "\n\n".join([limits, *means]), "rivals-tables": "\n\n".join(each)}
