@@ -212,25 +212,25 @@ def test_first_places_and_where_not():
     assert ranked.behind(compared["average_precision"], "kernel_ensemble") == [("d1", ["a"])]
 
 
-def test_log_losses_of_methods_and_of_their_calibrated_forms():
+def test_log_losses_are_of_the_splits_that_all_methods_have():
     found = screen.log_losses(
         [
-            {"data": data, "method": method, "stage": stage, "log_loss": value}
-            for data, method, stage, value in (
-                ("a", "kernel ridge", "before", 1.0),
-                ("a", "kernel ridge", "before", 3.0),
-                ("b", "kernel ridge", "before", 4.0),
-                ("a", "kernel ridge", "after", 0.5),
-                ("b", "kernel ridge", "after", 0.7),
-                ("c", "kernel ridge", "after", 9.0),
-                ("a", "unknown", "before", 9.0),
-                ("a", "ensemble", "after", 0.1),
-                ("b", "ensemble", "after", 0.3),
+            {"data": data, "split": split, "method": method, "stage": stage, "log_loss": value}
+            for data, split, method, stage, value in (
+                ("a", 0, "kernel ridge", "before", 1.0),
+                ("a", 1, "kernel ridge", "before", 3.0),
+                ("b", 0, "kernel ridge", "before", 4.0),
+                ("a", 0, "kernel ridge", "after", 0.5),
+                ("b", 0, "kernel ridge", "after", 0.7),
+                ("c", 0, "kernel ridge", "after", 9.0),
+                ("a", 0, "unknown", "before", 9.0),
+                ("a", 0, "ensemble", "after", 0.1),
+                ("b", 0, "ensemble", "after", 0.3),
             )
         ]
     )
-    means = {"kernel_ridge": 3.0, "kernel_ridge_calibrated": 0.6, "kernel_ensemble": 0.2}
-    assert found == (2, pytest.approx(means))
+    means = {"kernel_ridge": 2.5, "kernel_ridge_calibrated": 0.6, "kernel_ensemble": 0.2}
+    assert found == (2, 2, pytest.approx(means))
 
 
 def test_the_figure_says_what_it_shows(built):
