@@ -9,10 +9,10 @@ from imcc_paper._measured import Measurements
 
 def test_it_checks_and_would_notice(monkeypatch):
     pytest.importorskip("torch")
-    X, Y = gpu.made_up(560, 6, 3)
+    X, Y = gpu.made_up(540, 6, 3)
     lines = gpu.check_fits(X, Y, "cpu") + gpu.check_search(X[:60], Y[:60], "cpu", (3,))
-    lines += gpu.check_arrays(X, Y, "cpu")[:3]
-    assert len(lines) == 6 + 5 + 3
+    lines += gpu.check_arrays(X, Y, "cpu")[:1]
+    assert len(lines) == 6 + 5 + 1
     assert all(line.endswith("| same |") for line in lines)
     original = gpu.IMCCClassifier.decision_function
     monkeypatch.setattr(
@@ -28,18 +28,11 @@ def test_made_up_labels_are_of_both_kinds():
     assert np.all((Y.mean(axis=0) > 0.05) & (Y.mean(axis=0) < 0.6))
 
 
-def test_the_stream_is_checked_and_measured(monkeypatch):
+def test_the_stream_is_checked(monkeypatch):
     pytest.importorskip("torch")
     chunks = gpu.made_chunks(1500, 400)
     assert [len(X) for X, _ in chunks] == [400, 400, 400, 300]
     assert all(line.endswith("| same |") for line in gpu.check_stream(chunks, 30, "cpu"))
-    found = Measurements(device="a processor")
-    times = {"seconds": 2.0, "peak_gib": 3.0}
-    gpu.add_stream(chunks, 30, "cpu", lambda call: call() and times, found)
-    assert found.of("stream", "nystroem") == times | {"rows": 1500, "components": 30}
-    line = gpu.time_table(found).splitlines()[-1]
-    assert line.startswith("| a stream of 1,500 x 100 from host memory, 20 labels, 64 clusters,")
-    assert line.endswith("| 2.0 s | 3.0 GiB |")
     original = gpu.IMCCClassifier.decision_function
     monkeypatch.setattr(
         gpu.IMCCClassifier,
