@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,8 @@ _SHOWN = (
 )
 # Data sets that a rival must have been finished on to be counted in a claim.
 _MANY = 10
+# And for an interval.
+_FEW = 3
 Rows = Sequence[dict[str, Any]]
 
 
@@ -77,6 +79,51 @@ def interval(differences: np.ndarray) -> float:
     return float(student.ppf(0.975, n - 1) * differences.std(ddof=1) / math.sqrt(n))
 
 
+def gaps_to(
+    column: dict[tuple[str, str], np.ndarray], method: str, datasets: Iterable[str]
+) -> dict[str, float]:
+    """Return the ensemble minus a method on the data sets that both were finished on."""
+    return {
+        data: float((column[data, ENSEMBLE] - column[data, method]).mean())
+        for data in datasets
+        if (data, method) in column and (data, ENSEMBLE) in column
+    }
+
+
+def in_words(gaps: dict[str, float]) -> str:
+    """Return a mean with its interval, and on how many data sets the ensemble is better.
+
+    >>> in_words({"a": 0.01, "b": 0.02, "c": -0.03})
+    '+0.0000 ± 0.0657 (better on 2 of 3)'
+    """
+    values = np.array(list(gaps.values()))
+    better = f"(better on {(values > 0).sum()} of {len(values)})"
+    return f"{values.mean():+.4f} ± {interval(values):.4f} {better}"
+
+
+def summary_table(rows: Rows, groups: Mapping[str, Sequence[str]]) -> str:
+    """Return the ensemble minus each method on groups of data sets, and the times on all."""
+    precision, losses = values(rows, "average_precision"), values(rows, "log_loss")
+    cost = seconds(rows)
+    lines = []
+    for method in METHODS:
+        gaps = {name: gaps_to(precision, method, sets) for name, sets in groups.items()}
+        gaps = {name: of_sets for name, of_sets in gaps.items() if len(of_sets) >= _FEW}
+        if method == ENSEMBLE or not gaps:
+            continue
+        cells = []
+        for name, sets in groups.items():
+            if name not in gaps:
+                cells += ["", ""]
+                continue
+            loss = np.array(list(gaps_to(losses, method, sets).values()))
+            cells += [in_words(gaps[name]), f"{loss.mean():+.4f} ± {interval(loss):.4f}"]
+        times = [cost[d, method] / cost[d, ENSEMBLE] for of_sets in gaps.values() for d in of_sets]
+        lines.append([TITLES[method], *cells, f"{np.exp(np.mean(np.log(times))):.1f}"])
+    header = [f"{what}, {name}" for name in groups for what in ("average precision", "log loss")]
+    return table(["ensemble minus", *header, "CPU time"], lines)
+
+
 def means_table(rows: Rows, datasets: Sequence[str]) -> str:
     """Return means over data sets per method, and the differences to the ensemble.
 
@@ -95,10 +142,10 @@ def means_table(rows: Rows, datasets: Sequence[str]) -> str:
     most = sum((d, ENSEMBLE) in precision for d in datasets)
     lines = []
     for method in METHODS:
-        found = gaps_to(precision, method, datasets)
-        if not found:
+        of_sets = gaps_to(precision, method, datasets)
+        if not of_sets:
             continue
-        own, gaps = list(found), np.array(list(found.values()))
+        own, gaps = list(of_sets), np.array(list(of_sets.values()))
         cells = []
         for name, _ in _SHOWN:
             mean, ensemble = (
@@ -120,28 +167,6 @@ def means_table(rows: Rows, datasets: Sequence[str]) -> str:
         )
     header = ["", "data sets", *(title for _, title in _SHOWN), "CPU seconds"]
     return table([*header, "ensemble minus it", "wins / losses"], lines)
-
-
-def gaps_to(
-    precision: dict[tuple[str, str], np.ndarray], method: str, datasets: Iterable[str]
-) -> dict[str, float]:
-    """Return the ensemble minus a method on the data sets that both were finished on."""
-    return {
-        data: float((precision[data, ENSEMBLE] - precision[data, method]).mean())
-        for data in datasets
-        if (data, method) in precision and (data, ENSEMBLE) in precision
-    }
-
-
-def in_words(gaps: dict[str, float]) -> str:
-    """Return a mean with its interval, and on how many data sets the ensemble is better.
-
-    >>> in_words({"a": 0.01, "b": 0.02, "c": -0.03})
-    '+0.0000 ± 0.0657 (better on 2 of 3)'
-    """
-    values = np.array(list(gaps.values()))
-    better = f"(better on {(values > 0).sum()} of {len(values)})"
-    return f"{values.mean():+.4f} ± {interval(values):.4f} {better}"
 
 
 def claim(rows: Rows) -> str:
@@ -190,23 +215,34 @@ def sets_table(rows: Rows, datasets: Sequence[str]) -> str:
 
 
 def blocks(rows: Rows) -> dict[str, str]:
-    """Return the texts for the page (means) and for its appendix (data sets)."""
+    """Return the texts for the page and for its appendix."""
     paper = list_datasets("paper")
-    groups = {
-        "The paper's data sets:": paper,
-        "Data sets that nothing was chosen on:": sorted(
-            {row["dataset"] for row in rows} - {*paper}
-        ),
-    }
+    others = sorted({row["dataset"] for row in rows} - {*paper})
     search, fit = (
         " or ".join(f"{cap:.0f}" for cap in sorted({row[name] for row in rows}))
         for name in ("cap", "fit_cap")
     )
-    limits = paragraph(
-        f"Limits: {search} CPU seconds of a search, {fit} of a fit, one thread.  Numbers in "
-        "parentheses are the ensemble's on the same data sets, where a method was not finished on "
-        "all.  CPU seconds are of search and fit; of the stack, of all members and their folds."
+    note = paragraph(
+        f"Limits: {search} CPU seconds of a search, {fit} of a fit, one thread. Differences are "
+        "means over the data sets that a method was finished on, with 95 % intervals (Student's t "
+        "over data sets); methods with fewer than three are in the "
+        "[appendix](reproduction_tables.md). Of the log loss less is better. CPU time is that of "
+        "search and fit, relative to the ensemble's (geometric mean); of the stack, that of all "
+        "members and their folds."
     )
-    means = [text for title, sets in groups.items() for text in (title, means_table(rows, sets))]
-    each = [text for title, sets in groups.items() for text in (title, sets_table(rows, sets))]
-    return {"rivals": "\n\n".join([limits, *means]), "rivals-tables": "\n\n".join(each)}
+    means = paragraph(
+        "Means over data sets. Numbers in parentheses are the ensemble's on the same data sets, "
+        "where a method was not finished on all. CPU seconds are of search and fit; of the stack, "
+        "of all members and their folds."
+    )
+    tables = []
+    for title, sets in (
+        ("The paper's data sets:", paper),
+        ("Data sets that nothing was chosen on:", others),
+    ):
+        tables += [title, means_table(rows, sets), sets_table(rows, sets)]
+    groups = {"the paper's": paper, "outside": others}
+    return {
+        "rivals": f"{summary_table(rows, groups)}\n\n{note}",
+        "rivals-tables": "\n\n".join([means, *tables]),
+    }
