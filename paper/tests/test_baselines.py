@@ -21,8 +21,9 @@ def test_means_of_the_metrics_of_variants(small_problem, tmp_path, monkeypatch, 
     monkeypatch.setattr(script, "load", lambda name: (X, Y))
     monkeypatch.setitem(script.VARIANTS, "mahr", {"MAHR": script.MAHR(n_rounds=3)})
     file = tmp_path / "rows.csv"
-    options = ["--variants", "mahr", "--data", "made-up", "--repetitions", "2", "--csv", str(file)]
-    monkeypatch.setattr("sys.argv", ["baselines", *options])
+    monkeypatch.setitem(script.DATA, "mahr", ("made-up",))
+    monkeypatch.setattr(script, "REPETITIONS", 2)
+    monkeypatch.setattr("sys.argv", ["baselines", "mahr", "--csv", str(file)])
     script.main()
     found = Measurements.read(file)
     assert found.cases("mahr") == ["made-up: MAHR"]

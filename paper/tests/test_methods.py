@@ -1,7 +1,6 @@
 """The methods for comparison: gradient boosting, logistic regression and extra-trees."""
 
 import pickle
-import sys
 
 import numpy as np
 import pytest
@@ -169,27 +168,24 @@ def test_they_can_be_sent_to_other_processes(booster, problem):
     np.testing.assert_array_equal(again.decision_function(X_new), clf.decision_function(X_new))
 
 
-def test_the_script_behind_the_numbers(problem, monkeypatch, capsys, tmp_path):
+def test_the_script_behind_the_numbers(problem, monkeypatch):
     pytest.importorskip("lightgbm")
     X, Y, *_ = problem
     data = Dataset(X, Y, name="yeast")
     monkeypatch.setattr(boosted, "load_dataset", lambda _: data)
+    monkeypatch.setattr(boosted, "DATA", ("yeast",))
     monkeypatch.setattr(boosted, "DEFAULTS", {"one": LogisticRegressionBaseline(Cs=1.0)})
     variants = {"two": (LightGBMBaseline(2, random_state=0), ("yeast",)), "three": (None, ("x",))}
     monkeypatch.setattr(boosted, "VARIANTS", variants)
-    file = tmp_path / "rows.csv"
-    options = ["--data", "yeast", "--variants", "--csv", str(file)]
-    monkeypatch.setattr(sys, "argv", ["boosted", *options])
-    boosted.main()
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[1] for line in lines[3:5]] == ["one", "two"]
-    found = Measurements.read(file)
+    found = Measurements()
+    boosted.add_all(found)
     assert [found.cases(part) for part in found.parts()] == [["yeast: one"], ["yeast: two"]]
     train, test = paper_splits(data, 1, 0.2, 1000)[0]
     clf = LogisticRegressionBaseline(Cs=1.0).fit(X[train], Y[train])
     expected = evaluate(Y[test], clf.decision_function(X[test]))["average_precision"]
-    assert lines[3] == f"| one | {expected:.3f} |"
     assert found.of("defaults", "yeast: one")["average_precision"] == pytest.approx(expected)
+    table = boosted.layout(found, ("defaults",), ("yeast",), "average_precision", ".3f")
+    assert table.splitlines()[2] == f"| one | {expected:.3f} |"
 
 
 def test_extra_trees_are_scikit_learns(problem):
