@@ -10,14 +10,14 @@ from __future__ import annotations
 import csv
 import io
 import math
+import multiprocessing
 import sys
 import time
 import traceback
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
-
-from joblib import Parallel, delayed
 
 Row = dict[str, Any]
 
@@ -104,8 +104,7 @@ def run_all(
     """
     end = time.time() + seconds
     failures = count = 0
-    attempts = (delayed(_attempt)(measure, run, end) for run in runs)
-    for run, rows, error in Parallel(jobs, return_as="generator_unordered")(attempts):
+    for run, rows, error in _attempts(measure, runs, jobs, end):
         if rows is None and not error:
             continue  # the time was over
         count += 1
@@ -118,6 +117,19 @@ def run_all(
         left = len(runs) - count
         print(f"the time is over: {left} runs are left; start again to continue", file=sys.stderr)
     return failures
+
+
+def _attempts(
+    measure: Callable[[Any], list[Row]], runs: Sequence[Any], jobs: int, end: float
+) -> Iterator[tuple[Any, list[Row] | None, str]]:
+    """Yield the results as they come."""
+    if jobs == 1:
+        yield from (_attempt(measure, run, end) for run in runs)
+        return
+    # Started afresh, not forked: a fork of a process with threads or a device may hang.
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        waiting = [pool.submit(_attempt, measure, run, end) for run in runs]
+        yield from (future.result() for future in as_completed(waiting))
 
 
 def _attempt(
