@@ -1,6 +1,6 @@
 """Rows of the repository, computed again: the program still gives the numbers that are shown.
 
-The cheapest rows of each method that has rows from a CPU.
+The first split of three small data sets, of each method that has rows from a CPU the cheapest ones.
 """
 
 import csv
@@ -12,6 +12,7 @@ from imcc.experiment import ALL_METRICS, Failure, run_task
 from imcc_paper.places import RESULTS
 from imcc_paper.reproduction.rows import plan
 
+SETS = ("genbase", "image", "medical")
 # A method whose cheapest row takes longer, in seconds, is not computed again.
 SLOWEST = 40
 # The committed rows came from other processors, with other versions of NumPy and SciPy and their
@@ -21,6 +22,10 @@ TOLERANCE = 1e-6
 # Builds of one version of XGBoost (the packages xgboost and xgboost-cpu) grow other trees where
 # features are drawn: metrics of medical differ by up to .016.
 OTHER_BUILDS = {"xgboost": 0.04}
+# k-means may find other clusters on another processor: some rows of LIFT differ by 1e-5, and IMCC's
+# search may choose another setting whose score in the folds is as good.
+OTHER_CLUSTERS = {"lift": 1e-4}
+AS_GOOD = 1e-3
 
 
 def committed():
@@ -42,13 +47,13 @@ def seconds(lines):
 
 
 def chosen(rows):
-    """Return the two cheapest rows of each method, on different data sets."""
+    """Return the two cheapest rows of each method on those splits; the cheapest one, if none."""
     found = {}
-    for key in sorted(rows, key=lambda key: seconds(rows[key])):
-        of_method = found.setdefault(key[1], {})
-        if len(of_method) < 2 and (not of_method or seconds(rows[key]) <= SLOWEST / 4):
-            of_method.setdefault(key[0], key)
-    keys = [key for of_method in found.values() for key in of_method.values()]
+    for key in sorted(rows, key=lambda key: (key[0] not in SETS or key[2] > 0, seconds(rows[key]))):
+        of_method = found.setdefault(key[1], [])
+        if not of_method or (len(of_method) < 2 and key[0] in SETS and key[2] == 0):
+            of_method.append(key)
+    keys = [key for of_method in found.values() for key in of_method]
     return sorted(key for key in keys if seconds(rows[key]) <= SLOWEST)
 
 
@@ -76,11 +81,14 @@ def test_a_row_computed_again_is_the_committed_one(key, tasks):
     if isinstance(found, Failure) and "pip install" in found.error:
         pytest.skip(found.error)  # a method whose package is not there
     assert not isinstance(found, Failure), found.error
-    tolerance = OTHER_BUILDS.get(method, TOLERANCE)
+    tolerance = (OTHER_BUILDS | OTHER_CLUSTERS).get(method, TOLERANCE)
     lines = {line["selection"]: line for line in ROWS[key]}
     assert {selection.selection for selection in found.selections} == set(lines)
     for selection in found.selections:
         line = lines[selection.selection]
         assert found.fingerprint == line["fingerprint"]
+        if method == "imcc" and selection.setting != json.loads(line["setting"]):
+            assert selection.cv_score == pytest.approx(float(line["cv_score"]), abs=AS_GOOD)
+            continue
         expected = {name: float(line[name] or "nan") for name in ALL_METRICS}
         assert selection.metrics == pytest.approx(expected, abs=tolerance, nan_ok=True)
