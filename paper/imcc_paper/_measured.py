@@ -138,18 +138,10 @@ def add_csv_option(parser: argparse.ArgumentParser, name: str) -> None:
     )
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a Markdown table."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def not_measured(command: str, where: str) -> str:
-    """Return what a page says in place of numbers that this version does not have."""
-    return paragraph(
-        f"Not measured yet with this version: `{command}`, in the folder `paper` on {where}, "
-        "writes the numbers that `make -C paper` shows here."
-    )
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], n_left: int = 1) -> str:
+    """Return a Markdown table, the first columns left and the others, of numbers, right."""
+    marks = ["---"] * n_left + ["---:"] * (len(header) - n_left)
+    return "\n".join("| " + " | ".join(line) + " |" for line in [header, marks, *rows])
 
 
 def paragraph(text: str, width: int = 116) -> str:

@@ -1,7 +1,7 @@
 """Studies whose runs are added to a CSV file as they finish: a stopped study continues.
 
-A study has runs (a named tuple each), a function ``measure(run, device)`` that returns the rows of
-a run, and a file.  What is in the file is not computed again; a row that was cut off, since the
+A study has runs (a named tuple each), a function ``measure(run)`` that returns the rows of a run,
+and a file.  What is in the file is not computed again; a row that was cut off, since the
 program was killed while it wrote, counts as none.
 """
 
@@ -15,9 +15,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import ExitStack
-from dataclasses import dataclass
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -73,122 +71,74 @@ def finished(
     return {run for run, values in found.items() if values == set(all_of)}
 
 
-@dataclass
-class Queue:
-    """Runs that are computed at one place, in this order.
-
-    Attributes
-    ----------
-    runs : sequence
-    jobs : int
-        How many at the same time.
-    device : str or None
-        The second argument of ``measure``.
-    """
-
-    runs: Sequence[Any]
-    jobs: int = 1
-    device: str | None = None
-
-
-def computed(
-    measure: Callable[[Any, str | None], list[Row]], queues: Sequence[Queue], end: float = math.inf
-) -> Iterator[tuple[Any, Future[list[Row]]]]:
-    """Yield runs and their results as they finish.
-
-    Parameters
-    ----------
-    measure : callable
-        Of the top level of a module, since processes import it.
-    queues : sequence of Queue
-        They are worked on side by side.  A single one with one job is computed in this process.
-    end : float
-        No run is begun after it (``time.monotonic()``); what has begun is finished.
-    """
-    queues = [queue for queue in queues if queue.runs]
-    if len(queues) == 1 and queues[0].jobs == 1:
-        yield from _here(measure, queues[0], end)
-        return
-    # Started afresh, not forked: a fork of a process with threads or a device may hang.
-    fresh = multiprocessing.get_context("spawn")
-    with ExitStack() as stack:
-        pools = [
-            stack.enter_context(ProcessPoolExecutor(queue.jobs, mp_context=fresh))
-            for queue in queues
-        ]
-        left = [list(queue.runs) for queue in queues]
-        waiting: dict[Future[list[Row]], tuple[Any, int]] = {}
-        while True:
-            for k, (pool, queue) in enumerate(zip(pools, queues, strict=True)):
-                # No more at a time than can be computed at once, so that the end is kept.
-                busy = sum(place == k for _, place in waiting.values())
-                while left[k] and busy < queue.jobs and time.monotonic() < end:
-                    run = left[k].pop(0)
-                    waiting[pool.submit(measure, run, queue.device)] = run, k
-                    busy += 1
-            if not waiting:
-                return
-            for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-                yield waiting.pop(future)[0], future
-
-
-def _here(
-    measure: Callable[[Any, str | None], list[Row]], queue: Queue, end: float
-) -> Iterator[tuple[Any, Future[list[Row]]]]:
-    for run in queue.runs:
-        if time.monotonic() >= end:
-            return
-        future: Future[list[Row]] = Future()
-        try:
-            future.set_result(measure(run, queue.device))
-        except Exception as error:  # for whoever asks for the result, as from a process
-            future.set_exception(error)
-        yield run, future
-
-
 def run_all(
-    measure: Callable[[Any, str | None], list[Row]],
-    queues: Sequence[Queue],
+    measure: Callable[[Any], list[Row]],
+    runs: Sequence[Any],
     keep: Callable[[list[Row]], None],
     *,
     name: Callable[[Any], str],
     outcome: Callable[[list[Row]], str],
+    jobs: int = 1,
     seconds: float = math.inf,
 ) -> int:
     """Compute runs and keep their rows; a run that fails is reported, and the others go on.
 
     Parameters
     ----------
-    measure, queues : see :func:`computed`
+    measure : callable
+        Of the top level of a module, since processes import it.
+    runs : sequence
     keep : callable
         Called with the rows of a run as soon as it is finished.
     name, outcome : callable
         The run in words, and its rows in a few words, for the line that is printed.
+    jobs : int
+        How many are computed at the same time; 1 is this process.
     seconds : float
-        No run is begun later than this.
+        No run is begun later than this; what has begun is finished.
 
     Returns
     -------
     int
         How many runs failed.
     """
-    total = sum(len(queue.runs) for queue in queues)
+    end = time.time() + seconds
     failures = count = 0
-    for run, future in computed(measure, queues, time.monotonic() + seconds):
+    for run, rows, error in _attempts(measure, runs, jobs, end):
+        if rows is None and not error:
+            continue  # the time was over
         count += 1
-        try:
-            rows = future.result()
-        except Exception:
-            failures += 1
-            traceback.print_exc()
-            text = "failed"
-        else:
+        if rows is not None:
             keep(rows)
-            text = outcome(rows)
-        print(f"[{count}/{total}] {name(run)}: {text}", file=sys.stderr, flush=True)
-    if count < total:
-        print(
-            f"the time is over: {total - count} runs are left; start again to continue",
-            file=sys.stderr,
-        )
+        failures += bool(error)
+        text = outcome(rows) if rows is not None else f"failed\n{error}"
+        print(f"[{count}/{len(runs)}] {name(run)}: {text}", file=sys.stderr, flush=True)
+    if count < len(runs):
+        left = len(runs) - count
+        print(f"the time is over: {left} runs are left; start again to continue", file=sys.stderr)
     return failures
+
+
+def _attempts(
+    measure: Callable[[Any], list[Row]], runs: Sequence[Any], jobs: int, end: float
+) -> Iterator[tuple[Any, list[Row] | None, str]]:
+    """Yield the results as they come."""
+    if jobs == 1:
+        yield from (_attempt(measure, run, end) for run in runs)
+        return
+    # Started afresh, not forked: a fork of a process with threads or a device may hang.
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        waiting = [pool.submit(_attempt, measure, run, end) for run in runs]
+        yield from (future.result() for future in as_completed(waiting))
+
+
+def _attempt(
+    measure: Callable[[Any], list[Row]], run: Any, end: float
+) -> tuple[Any, list[Row] | None, str]:
+    """Return a run with its rows or its error; with neither after the end."""
+    if time.time() >= end:
+        return run, None, ""
+    try:
+        return run, measure(run), ""
+    except Exception:
+        return run, None, traceback.format_exc()

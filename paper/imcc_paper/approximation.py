@@ -100,7 +100,7 @@ def digest() -> str:
     return "sha256 of the rows: " + hashlib.sha256(ROWS.read_bytes()).hexdigest()
 
 
-def plot(results: Results, path: Path, description: str = "") -> None:
+def plot(results: Results, path: Path, description: str) -> None:
     """Draw the loss in average precision against the number of components."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -127,17 +127,17 @@ def plot(results: Results, path: Path, description: str = "") -> None:
         ax.set_ylim(-0.05, 0.01)
     axes[0].set_ylabel("average precision\nless that of the exact kernel")
     axes[0].legend(loc="lower right", fontsize=8)
-    if path.suffix == ".svg":
-        figure.savefig(path, metadata={"Date": None, "Description": description or None})
-    else:
-        figure.savefig(path, dpi=120)
+    figure.savefig(path, metadata={"Date": None, "Description": description})
+
+
+def draw() -> None:
+    """Draw the figure of the page."""
+    plot(stored(Measurements.read(ROWS)), FIGURE, digest())
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folds", type=int, default=5, help="folds (default 5)")
-    parser.add_argument("--figure", type=Path, help="draw the plot into this file")
-    parser.add_argument("--all", action="store_true", help="all sizes in the table, not a few")
     _measured.add_csv_option(parser, "approximation")
     options = parser.parse_args()
     found = Measurements()
@@ -155,10 +155,7 @@ def main() -> None:
                 if parameters["approximation"] == "nystroem" and size >= 0.8 * len(X):
                     continue  # all rows would be landmarks: the exact model
                 add(case, size, n_components=size, **parameters)
-    results = stored(found)
-    print(table(results, (0, *SIZES) if options.all else SHOWN))
-    if options.figure:
-        plot(results, options.figure)
+    print(table(stored(found), SHOWN))
     if options.csv:
         found.save(options.csv)
 

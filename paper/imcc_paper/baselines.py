@@ -1,13 +1,12 @@
 """The algorithms of the comparison: time and memory of one training run, and variants of two.
 
-    python -m imcc_paper.baselines --speed             one training run of each on arts
-    python -m imcc_paper.baselines --variants lift --data scene yeast     LIFT's two scores
-    python -m imcc_paper.baselines --variants mahr --data yeast medical   MAHR without its parts
+    python -m imcc_paper.baselines speed --csv results/baselines.csv     a training run of each
+    python -m imcc_paper.baselines lift --csv results/baselines.csv      LIFT's two scores
+    python -m imcc_paper.baselines mahr --csv results/baselines.csv      MAHR without its parts
 
-``--csv results/baselines.csv`` writes the numbers to a file, from which ``python -m
-imcc_paper.reproduce`` writes them into docs/baselines.md.  All times are of the CPU, with one
-thread.  The data sets are found through ``IMCC_DATA_MIRROR`` or downloaded; see
-:mod:`imcc.datasets`.
+``python -m imcc_paper.reproduce`` writes the numbers of the file into docs/baselines.md.  All times
+are of the CPU, with one thread.  The data sets are found through ``IMCC_DATA_MIRROR`` or
+downloaded; see :mod:`imcc.datasets`.
 """
 
 from __future__ import annotations
@@ -77,6 +76,11 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
+#: The data sets that variants are tried on, and the number of splits.
+DATA = {"lift": ("scene", "yeast"), "mahr": ("yeast", "medical")}
+REPETITIONS = 3
+
+
 def seeded(model: Any, seed: int) -> Any:
     """Return the model with its seed, and with shuffled folds where it has folds."""
     own = model.get_params()
@@ -90,20 +94,12 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray]:
     return np.ascontiguousarray(X, dtype=np.float64), data.Y
 
 
-def spread_labels(Y: np.ndarray, n_labels: int) -> np.ndarray:
-    """Return labels from the middles of equal parts of all labels, by frequency."""
-    order = np.argsort(-Y.sum(axis=0), kind="stable")
-    order = order[Y[:, order].any(axis=0) & ~Y[:, order].all(axis=0)]
-    n_labels = min(n_labels, len(order))
-    return order[((np.arange(n_labels) + 0.5) * len(order) / n_labels).astype(int)]
-
-
-def add_metrics(part: str, names: list[str], repetitions: int, found: Measurements) -> None:
+def add_metrics(part: str, found: Measurements) -> None:
     """Add the means of all metrics of variants over some splits."""
-    for name in names:
+    for name in DATA[part]:
         X, Y = load(name)
         for variant, model in VARIANTS[part].items():
-            rows = [one_run(model, X, Y, repetition) for repetition in range(repetitions)]
+            rows = [one_run(model, X, Y, repetition) for repetition in range(REPETITIONS)]
             means = {m: float(np.mean([row[m] for row in rows])) for m in METRICS}
             found.add(part, f"{name}: {variant}", **means)
 
@@ -126,10 +122,10 @@ def metric_table(found: Measurements, part: str) -> str:
     )
 
 
-def add_speed(names: list[str], found: Measurements) -> None:
+def add_speed(found: Measurements) -> None:
     """Add time and peak memory of one training run, each in a process of its own."""
-    for name in names:
-        command = [sys.executable, "-m", "imcc_paper.baselines", "--measure", name]
+    for name in SPEED:
+        command = [sys.executable, "-m", "imcc_paper.baselines", "speed", "--measure", name]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         with threadpool_limits(1):
             found.add("speed", name, **json.loads(done.stdout))
@@ -185,25 +181,22 @@ def blocks(found: Measurements) -> dict[str, str]:
 
 
 def main() -> None:
+    """Read the command line and measure."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    asked = parser.add_mutually_exclusive_group(required=True)
-    asked.add_argument("--speed", action="store_true", help="time and memory on arts")
-    asked.add_argument("--variants", choices=list(VARIANTS), help="metrics of one algorithm")
-    asked.add_argument("--measure", choices=list(SPEED), help=argparse.SUPPRESS)
-    parser.add_argument("--data", nargs="+", default=["yeast"], help="data sets of --variants")
-    parser.add_argument("--repetitions", type=int, default=3, help="80/20 splits (default 3)")
+    parser.add_argument("part", choices=("speed", *VARIANTS))
+    parser.add_argument("--measure", choices=list(SPEED), help=argparse.SUPPRESS)
     _measured.add_csv_option(parser, "baselines")
     options = parser.parse_args()
     if options.measure:
         print(json.dumps(measure(options.measure)))
         return
     found = Measurements()
-    if options.speed:
-        add_speed(list(SPEED), found)
+    if options.part == "speed":
+        add_speed(found)
         print(speed_table(found))
     else:
-        add_metrics(options.variants, options.data, options.repetitions, found)
-        print(metric_table(found, options.variants))
+        add_metrics(options.part, found)
+        print(metric_table(found, options.part))
     if options.csv:
         found.save(options.csv)
 

@@ -1,11 +1,10 @@
 """LightGBM, XGBoost and logistic regression: what the choice of their settings was made on.
 
-    python -m imcc_paper.boosted                        # the defaults, on six data sets
-    python -m imcc_paper.boosted --variants             # and other settings, on fewer
+    python -m imcc_paper.boosted --csv results/boosted.csv
 
-On the first split of seed 1000, which no experiment reports: average precision, ranking loss, and
-the CPU seconds of one fit with one thread.  ``--csv results/boosted.csv`` also writes them to a
-file, from which ``python -m imcc_paper.reproduce`` fills the tables of docs/baselines.md.
+The defaults on six data sets and other settings on fewer, on the first split of seed 1000, which no
+experiment reports: average precision, ranking loss, and the CPU seconds of one fit with one thread.
+``python -m imcc_paper.reproduce`` fills the tables of docs/baselines.md from the file.
 """
 
 from __future__ import annotations
@@ -64,14 +63,13 @@ def measure(data: Dataset, method: Any) -> dict[str, float]:
     return {m: metrics[m] for m in ("average_precision", "ranking_loss")} | {"cpu_seconds": seconds}
 
 
-def add_all(names: Sequence[str], variants: bool, found: Measurements) -> None:
+def add_all(found: Measurements) -> None:
     """Measure the defaults on all data sets, and the variants on theirs."""
-    for name in names:
+    for name in DATA:
         data = load_dataset(name)
         chosen = [("defaults", label, method) for label, method in DEFAULTS.items()]
-        if variants:
-            tried = VARIANTS.items()
-            chosen += [("variants", label, method) for label, (method, on) in tried if name in on]
+        tried = VARIANTS.items()
+        chosen += [("variants", label, method) for label, (method, on) in tried if name in on]
         for part, label, method in chosen:
             with threadpool_limits(1):
                 found.add(part, f"{name}: {label}", **measure(data, method))
@@ -116,22 +114,15 @@ def blocks(found: Measurements) -> dict[str, str]:
 
 
 def main() -> None:
+    """Measure everything."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", nargs="+", default=list(DATA))
-    parser.add_argument("--variants", action="store_true")
     _measured.add_csv_option(parser, "boosted")
-    options = parser.parse_args()
+    path = parser.parse_args().csv
     found = Measurements()
-    add_all(options.data, options.variants, found)
-    parts = found.parts()
-    for quantity, form in (
-        ("average_precision", ".3f"),
-        ("ranking_loss", ".3f"),
-        ("cpu_seconds", ".1f"),
-    ):
-        print(f"{quantity}:\n{layout(found, parts, options.data, quantity, form)}\n")
-    if options.csv:
-        found.save(options.csv)
+    add_all(found)
+    print("\n\n".join(blocks(found).values()))
+    if path:
+        found.save(path)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
     python -m imcc_paper.calibration -o results/calibration.csv --jobs 16    what is missing there
     python -m imcc_paper.calibration -o rows.csv --data cal500 yeast --splits 1
-    python -m imcc_paper.calibration -o rows.csv --print                     the table
 
 Each method is fitted once on the training rows of a split (80 %,
 :func:`imcc.datasets.paper_splits`) inside a :class:`imcc.estimators.MultilabelCalibrator` with
@@ -36,6 +35,7 @@ import argparse
 import time
 import warnings
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,12 +57,15 @@ from imcc.estimators import MultilabelCalibrator, label_scores
 from imcc.inspection import diagnose_probabilities, score_probabilities
 from imcc.metrics import METRICS, evaluate
 from imcc_paper import _rows
+from imcc_paper._measured import table
 from imcc_paper.methods import (
     ExtraTreesBaseline,
     LightGBMBaseline,
     LogisticRegressionBaseline,
 )
+from imcc_paper.places import RESULTS
 
+CALIBRATION = RESULTS / "calibration.csv"
 MODELS: dict[str, Any] = {
     "ensemble": KernelEnsembleClassifier(),
     "logistic regression": LogisticRegressionBaseline(),
@@ -176,14 +179,11 @@ def run_all(runs: Sequence[Run], path: Path, jobs: int, device: str | None) -> i
     left = sorted(
         (run for run in runs if run not in done), key=lambda run: -dataset_info(run.data).n_rows
     )
-    there = [run for run in left if device is not None and run.method in ON_DEVICE]
     return _rows.run_all(
-        measure,
-        [
-            _rows.Queue([run for run in left if run not in there], jobs),
-            _rows.Queue(there, 1, device),
-        ],
+        partial(measure, device=device),
+        left,
         lambda rows: _rows.add_rows(path, COLUMNS, rows),
+        jobs=jobs,
         name=lambda run: f"{run.method} on {run.data}, split {run.split}",
         outcome=_in_words,
     )
@@ -216,24 +216,28 @@ def page_table(rows: Sequence[dict[str, Any]], wanted: Iterable[str]) -> str:
         if (row["data"], row["split"]) in shared:
             key = row["method"], row["stage"], row["data"]
             values.setdefault(key, []).append([row[name] for name in SHOWN])
-    lines = [
-        f"Means over {len(names)} data sets ({', '.join(names)}; {len(shared)} splits in all).",
-        "",
-        "| method | " + " | ".join(name.replace("_", " ") for name in SHOWN) + " |",
-        "| --- |" + " ---: |" * len(SHOWN),
-    ]
+    lines = []
     for method in methods:
         each = [
             np.mean([np.mean(values[method, stage, data], axis=0) for data in names], axis=0)
             for stage in stages(method)
         ]
         cells = [" -> ".join(f"{mean[k]:.4f}" for mean in each) for k in range(len(SHOWN))]
-        lines.append(f"| {method} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        lines.append([method, *cells])
+    return (
+        f"Means over {len(names)} data sets ({', '.join(names)}; {len(shared)} splits in all).\n\n"
+        + table(["method", *(name.replace("_", " ") for name in SHOWN)], lines)
+    )
+
+
+def blocks() -> dict[str, str]:
+    """Return the marked blocks of docs/probabilities.md."""
+    rows = stored_rows(CALIBRATION)
+    return {"calibration": page_table(rows, OTHERS), "probabilities": page_table(rows, BESIDE)}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Read the command line, compute what is missing and print the tables."""
+    """Read the command line, and compute what is missing."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("-o", "--output", type=Path, required=True, help="CSV file of the rows")
     parser.add_argument("--data", nargs="+", help="data sets (thirteen of the paper's)")
@@ -241,20 +245,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--splits", type=int, default=3, help="splits of each data set (3)")
     parser.add_argument("--jobs", type=int, default=1, help="runs at the same time (1)")
     parser.add_argument("--device", help="where IMCC and kernel ridge are computed: cuda")
-    parser.add_argument("--print", action="store_true", help="compute nothing")
     asked = parser.parse_args(arguments)
-    failures = 0
-    if not asked.print:
-        runs = [
-            Run(data, split, method)
-            for data in asked.data or [d for d in list_datasets("paper") if d not in LARGE]
-            for split in range(asked.splits)
-            for method in asked.methods
-        ]
-        failures = run_all(runs, asked.output, asked.jobs, asked.device)
-    for methods in (BESIDE, OTHERS):
-        print(page_table(stored_rows(asked.output), methods) + "\n")
-    return 1 if failures else 0
+    runs = [
+        Run(data, split, method)
+        for data in asked.data or [d for d in list_datasets("paper") if d not in LARGE]
+        for split in range(asked.splits)
+        for method in asked.methods
+    ]
+    return 1 if run_all(runs, asked.output, asked.jobs, asked.device) else 0
 
 
 if __name__ == "__main__":

@@ -2,11 +2,9 @@
 
     python -m imcc_paper.clustering -o results/clustering.csv --device cuda --jobs 4 --for 330
     python -m imcc_paper.clustering -o rows.csv --data genbase yeast --splits 1 --percents 5 10
-    python -m imcc_paper.clustering -o rows.csv --widths searched      four widths instead of one
-    python -m imcc_paper.clustering -o rows.csv --print                what is in the file
 
 For each data set (the paper's fifteen and the five outside it), split and part of the training
-rows, these variants are searched on the same folds, with the same kernel (rbf), widths and betas:
+rows, these variants are searched on the same folds, with the same kernel (rbf), width and betas:
 
 ==================  ======  ======  ==========================================================
 variant             alpha   gamma   virtual examples
@@ -25,9 +23,9 @@ variant             alpha   gamma   virtual examples
 "paper" is 1e-3, 1e-2, ..., 1e3; beta is 1e-5, 1e-4, ..., 1e5 in all variants, wider than the
 paper's, since a large alpha acts as a smaller beta: at the edge of beta's values, virtual examples
 would gain what they only allow.  The numbers of clusters are 8, 16, ..., 256, and in a fold with
-fewer rows as many as there are.  The width is the paper's, the mean distance; with ``--widths
-searched`` 1/4, 1/2, 1 and 2 times that are tried in all variants.  The columns of birds, emotions
-and flags, which have very different ranges, are standardized by the training rows of each run.
+fewer rows as many as there are.  The width is the paper's, the mean distance.  The columns of
+birds, emotions and flags, which have very different ranges, are standardized by the training rows
+of each run.
 
 Splits are the repetitions 0, 1, 2, ... of :func:`imcc.datasets.paper_splits`.  No choice of this
 study was made on them.  Of the training rows (80 % of all), 5, 10, 20, 50 and 100 % are used: the
@@ -38,7 +36,7 @@ five shuffled folds of these training rows; each variant takes the best of its s
 precision, which is then fitted on all of them and judged on the test rows by the five metrics.
 
 All 20 data sets x 3 splits x 5 parts are 294 runs: hours on a GPU, days on one core.  Runs are
-ordered by width, then split, then the part of the rows, so that a budget (``--for SECONDS``, after
+ordered by split, then the part of the rows, so that a budget (``--for SECONDS``, after
 which no run is begun) leaves whole splits; a finished run is added to the file at once, and what is
 in the file is not run again.
 """
@@ -49,7 +47,7 @@ import argparse
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -69,7 +67,6 @@ from imcc.metrics import METRICS, evaluate
 from imcc_paper import _rows
 
 PERCENTS = (5, 10, 20, 50, 100)
-WIDTHS: dict[str, tuple[float, ...]] = {"paper": (1.0,), "searched": (0.25, 0.5, 1.0, 2.0)}
 N_FOLDS = 5
 MIN_ROWS = 20
 #: The values of each weight, those of the clusters: other ones make a quick test.
@@ -102,24 +99,23 @@ FAMILIES = ("kmeans", "random")
 
 
 class Run(NamedTuple):
-    """One part of the training rows of one split of one data set, with one choice of widths."""
+    """One part of the training rows of one split of one data set."""
 
     data: str
     split: int
     percent: int
-    width: str
 
 
 SETTING = ("alpha", "beta", "gamma", "n_clusters", "width_scale")
 COLUMNS = (
-    *("data", "split", "percent", "width", "variant", "n_train", "n_test", "n_labels"),
+    *("data", "split", "percent", "variant", "n_train", "n_test", "n_labels"),
     *SETTING,
     "cv_score",
     *METRICS,
     *("seconds", "device"),
 )
 WHOLE = ("split", "percent", "n_train", "n_test", "n_labels", "n_clusters")
-WORDS = ("data", "width", "variant", "device")
+WORDS = ("data", "variant", "device")
 
 
 @cache  # 20 data sets are 1 GB, and each is wanted again for the next part
@@ -208,7 +204,7 @@ def searched(run: Run, device: str | None = None) -> list[dict[str, Any]]:
             gammas=(0.0, *WEIGHTS),
             n_clusters=N_CLUSTERS,
             kernels=("rbf",),
-            width_scales=WIDTHS[run.width],
+            width_scales=(1.0,),
             clusterer=RandomClusters() if family == "random" else None,
             cv=KFold(N_FOLDS, shuffle=True, random_state=run.split),
             refit=False,
@@ -258,10 +254,11 @@ def run_all(
     """Compute what is not in the file yet, until the time is over; return how many runs failed."""
     done = finished(stored_rows(path))
     return _rows.run_all(
-        measure,
-        [_rows.Queue([run for run in runs if run not in done], jobs, device)],
+        partial(measure, device=device),
+        [run for run in runs if run not in done],
         lambda rows: _rows.add_rows(path, COLUMNS, rows),
-        name=lambda run: f"{run.data}, split {run.split}, {run.percent} %, width {run.width}",
+        jobs=jobs,
+        name=lambda run: f"{run.data}, split {run.split}, {run.percent} %",
         outcome=_in_words,
         seconds=budget,
     )
@@ -275,13 +272,10 @@ def _in_words(rows: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def plan(
-    data: Sequence[str], n_splits: int, percents: Sequence[int], widths: Sequence[str]
-) -> list[Run]:
+def plan(data: Sequence[str], n_splits: int, percents: Sequence[int]) -> list[Run]:
     """Return the runs, whole splits first; parts with too few rows are left out."""
     runs = [
-        Run(name, split, percent, width)
-        for width in widths
+        Run(name, split, percent)
         for split in range(n_splits)
         for percent in sorted(percents)
         for name in data
@@ -289,51 +283,20 @@ def plan(
     return [run for run in runs if n_rows_of(run) >= MIN_ROWS]
 
 
-def summary(rows: Sequence[Mapping[str, Any]], width: str = "paper") -> str:
-    """Return, for each part of the rows, the mean differences to ``none``, as Markdown."""
-    whole = finished(rows)
-    kept = [row for row in rows if row["width"] == width and run_of(row) in whole]
-    lines = [
-        "| average precision less that of none | " + " | ".join(list(VARIANTS)[1:]) + " |",
-        "| --- |" + " --- |" * (len(VARIANTS) - 1),
-    ]
-    for percent in sorted({row["percent"] for row in kept}):
-        by_set: dict[str, dict[str, list[float]]] = {}
-        for row in kept:
-            if row["percent"] == percent:
-                of_set = by_set.setdefault(row["data"], {})
-                of_set.setdefault(row["variant"], []).append(row["average_precision"])
-        cells = []
-        for variant in list(VARIANTS)[1:]:
-            gains = [np.mean(found[variant]) - np.mean(found["none"]) for found in by_set.values()]
-            cells.append(f"{np.mean(gains):+.4f}")
-        lines.append(f"| {percent} %, {len(by_set)} data sets | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Read the command line, compute what is missing and print a summary."""
+    """Read the command line, and compute what is missing."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("-o", "--output", type=Path, required=True, help="CSV file of the rows")
     parser.add_argument("--data", nargs="+", help="data sets (the paper's fifteen and five more)")
     parser.add_argument("--splits", type=int, default=3, help="splits of each data set (3)")
     parser.add_argument("--percents", type=int, nargs="+", default=list(PERCENTS))
-    parser.add_argument("--widths", nargs="+", choices=list(WIDTHS), default=["paper"])
     parser.add_argument("--jobs", type=int, default=1, help="processes (1: this one)")
     parser.add_argument("--device", help="where to compute: cuda")
     parser.add_argument("--for", type=float, default=np.inf, dest="budget", metavar="SECONDS")
-    parser.add_argument("--print", action="store_true", help="compute nothing")
     asked = parser.parse_args(arguments)
-    failures = 0
-    if not asked.print:
-        data = asked.data or [*list_datasets("paper"), *list_datasets("outside")]
-        runs = plan(data, asked.splits, asked.percents, asked.widths)
-        failures = run_all(runs, asked.output, asked.jobs, asked.device, asked.budget)
-    rows = stored_rows(asked.output)
-    for width in WIDTHS:
-        if any(row["width"] == width for row in rows):
-            print(f"width {width}\n\n{summary(rows, width)}\n")
-    return 1 if failures else 0
+    data = asked.data or [*list_datasets("paper"), *list_datasets("outside")]
+    runs = plan(data, asked.splits, asked.percents)
+    return 1 if run_all(runs, asked.output, asked.jobs, asked.device, asked.budget) else 0
 
 
 if __name__ == "__main__":

@@ -1,57 +1,38 @@
-"""Write docs/does_clustering_help.md and its figure from results/clustering.csv.
+"""The numbers and the figure of docs/does_clustering_help.md, from results/clustering.csv.
 
-    python -m imcc_paper.clustering_page            write both
-    python -m imcc_paper.clustering_page --check    fail if they are not what the rows give
-
-Nothing is trained; the rows come from ``python -m imcc_paper.clustering``.  ``make -C paper`` does
-this, too.
+``make -C paper`` writes them; the rows come from ``python -m imcc_paper.clustering``.
 """
 
 from __future__ import annotations
 
-import argparse
 import hashlib
-import re
-import sys
-import textwrap
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from scipy.stats import t as student
 
 from imcc.comparison import holm, wilcoxon_p
 from imcc.datasets import list_datasets
-from imcc_paper.clustering import (
-    BETAS,
-    MIN_ROWS,
-    STANDARDIZED,
-    WEIGHTS,
-    Run,
-    finished,
-    run_of,
-    stored_rows,
-)
+from imcc_paper._measured import table
+from imcc_paper.clustering import BETAS, WEIGHTS, finished, run_of, stored_rows
 from imcc_paper.places import DOCS, RESULTS
 from imcc_paper.reproduction.per_set import interval
 from imcc_paper.reproduction.rows import listed
 
 ROWS = RESULTS / "clustering.csv"
-PAGE = DOCS / "does_clustering_help.md"
 FIGURE = DOCS / "images" / "does_clustering_help.svg"
-# A difference in average precision that is not worth a search.
+#: A difference in average precision that is not worth a search.
 SMALL = 0.005
-# Parts of the rows with fewer data sets are left out: they say nothing over data sets.
-MIN_SETS = 5
 # Values are equal if they differ by rounding.
 DECIMALS = 9
 #: Differences whose chance of being found is said.
 FOUND = (0.005, 0.002)
 #: The parts of the rows that are few.
 FEW = (5, 10, 20)
-#: The comparisons of the page: what, less what; the answer is made of the first two.
+#: The comparisons of the page: what, less what.
 PAIRS = {
     "k-means less none": ("kmeans", "none"),
     "k-means less random clusters": ("kmeans", "random"),
@@ -59,113 +40,48 @@ PAIRS = {
     "alpha alone less none": ("kmeans_alpha", "none"),
     "gamma alone less none": ("kmeans_gamma", "none"),
 }
-METRIC = "average_precision"
-
-# The rows of one width: {percent: {data: {split: {variant: row}}}}.
-Table = dict[int, dict[str, dict[int, dict[str, Mapping[str, Any]]]]]
+MAIN = "k-means less none"
 
 
-def gather(rows: Sequence[Mapping[str, Any]], width: str = "paper") -> Table:
-    """Arrange the rows of finished runs; parts of the rows with few data sets are left out."""
+def gather(rows: Sequence[Mapping[str, Any]], metric: str = "average_precision") -> pd.DataFrame:
+    """Return a metric of finished runs by part of the rows, data set and split; variants across."""
     whole = finished(rows)
-    found: Table = {}
-    order = {name: k for k, name in enumerate((*list_datasets("paper"), *list_datasets("outside")))}
-    for row in sorted(rows, key=lambda row: (row["percent"], order.get(row["data"], len(order)))):
-        if row["width"] == width and run_of(row) in whole:
-            of_set = found.setdefault(row["percent"], {}).setdefault(row["data"], {})
-            of_set.setdefault(row["split"], {})[row["variant"]] = row
-    return {percent: sets for percent, sets in found.items() if len(sets) >= MIN_SETS}
+    frame = pd.DataFrame([row for row in rows if run_of(row) in whole])
+    known = [*list_datasets("paper"), *list_datasets("outside")]
+    order = [*known, *sorted(set(frame["data"]) - set(known))]
+    frame["data"] = pd.Categorical(frame["data"], order, ordered=True)
+    keys = ["percent", "data", "split"]
+    return frame.pivot(index=keys, columns="variant", values=metric).sort_index()
 
 
-def differences(
-    splits: Mapping[int, Mapping[str, Mapping[str, Any]]],
-    pair: tuple[str, str],
-    metric: str = METRIC,
-) -> np.ndarray:
-    """Return the differences of two variants on the splits of one data set."""
+def differences(runs: pd.DataFrame, pair: tuple[str, str]) -> pd.Series:
+    """Return the differences of two variants by part and data set, means over splits."""
     first, second = pair
-    return np.array(
-        [found[first][metric] - found[second][metric] for _, found in sorted(splits.items())]
-    )
+    gap = runs[first] - runs[second]
+    return gap.groupby(level=["percent", "data"], observed=True).mean()
 
 
-def half_width(values: np.ndarray) -> float:
-    """Return half of the 95 % interval of a mean (Student's t); NaN for one or two values."""
-    n = len(values)
-    if n < 3:  # with one degree of freedom, it is 9 standard deviations
-        return float("nan")
-    return float(student.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n))
+class Effect(NamedTuple):
+    """A comparison over data sets: mean, half of its 95 % interval, and p of Wilcoxon's test."""
 
-
-@dataclass(frozen=True)
-class Effect:
-    """One comparison over data sets, in average precision.
-
-    Attributes
-    ----------
-    differences : dict of str to float
-        For each data set the mean over its splits.
-    p : float
-        Of Wilcoxon's signed-rank test.
-    holm_p : float
-        Adjusted for the tests of its table.
-    """
-
-    differences: dict[str, float]
+    values: np.ndarray
+    mean: float
+    half: float
     p: float
-    holm_p: float = float("nan")
-
-    @property
-    def values(self) -> np.ndarray:
-        """The differences, rounded."""
-        return np.round(list(self.differences.values()), DECIMALS)
-
-    @property
-    def mean(self) -> float:
-        """Mean over data sets."""
-        return float(self.values.mean())
-
-    @property
-    def half(self) -> float:
-        """Half of its 95 % interval."""
-        return half_width(self.values)
-
-    @property
-    def counts(self) -> str:
-        """On how many data sets the first is better and worse, in words."""
-        better, worse = int((self.values > 0).sum()), int((self.values < 0).sum())
-        return f"better on {better}, worse on {worse} of {len(self.values)} data sets"
 
 
-def effect_of(means: dict[str, float]) -> Effect:
+def effect_of(values: pd.Series) -> Effect:
     """Return the effect that differences by data set are."""
-    return Effect(means, wilcoxon_p(np.round(list(means.values()), DECIMALS)))
+    gap = np.round(values.to_numpy(), DECIMALS)
+    half = student.ppf(0.975, len(gap) - 1) * gap.std(ddof=1) / np.sqrt(len(gap))
+    return Effect(gap, float(gap.mean()), float(half), wilcoxon_p(gap))
 
 
-def effects(table: Table, pairs: Mapping[str, tuple[str, str]]) -> dict[tuple[int, str], Effect]:
-    """Return the effects of all pairs with all parts of the rows, adjusted for their number."""
-    found = {
-        (percent, name): effect_of(
-            {data: float(differences(splits, pair).mean()) for data, splits in sets.items()}
-        )
-        for percent, sets in table.items()
-        for name, pair in pairs.items()
-    }
-    adjusted = holm([effect.p for effect in found.values()])
-    return {
-        key: Effect(effect.differences, effect.p, float(p))
-        for (key, effect), p in zip(found.items(), adjusted, strict=True)
-    }
-
-
-def with_few_rows(table: Table) -> Effect | None:
-    """Return k-means less none, of each data set the mean over the parts that are few."""
-    means: dict[str, list[float]] = {}
-    for percent in FEW:
-        for data, splits in table.get(percent, {}).items():
-            change = differences(splits, PAIRS["k-means less none"]).mean()
-            means.setdefault(data, []).append(float(change))
-    return effect_of({data: float(np.mean(v)) for data, v in means.items()}) if means else None
+def main_effects(runs: pd.DataFrame) -> tuple[Effect, Effect]:
+    """Return k-means less none with all rows, and with few: the means over the parts."""
+    gap = differences(runs, PAIRS[MAIN])
+    few = gap[gap.index.get_level_values("percent").isin(FEW)]
+    return effect_of(gap.loc[100]), effect_of(few.groupby(level="data", observed=True).mean())
 
 
 def power(values: np.ndarray, difference: float, n_draws: int = 2000) -> float:
@@ -180,123 +96,102 @@ def power(values: np.ndarray, difference: float, n_draws: int = 2000) -> float:
     return float(np.mean([wilcoxon_p(draw) < 0.05 for draw in draws]))
 
 
-def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table, the first column left and the others right."""
-    lines = ["| " + " | ".join(header) + " |", "| --- |" + " ---: |" * (len(header) - 1)]
-    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
-
-
-def signed(value: float, digits: int = 4) -> str:
+def signed(value: float) -> str:
     """Return a number with its sign, which zero has not."""
-    text = f"{value:+.{digits}f}"
+    text = f"{value:+.4f}"
     return text if float(text) else text[1:]
 
 
-def with_interval(mean: float, half: float, digits: int = 4) -> str:
-    """Return a mean with half of its interval, if it has one."""
-    text = signed(mean, digits)
-    return text if np.isnan(half) else f"{text} ± {half:.{digits}f}"
+def in_words(effect: Effect) -> str:
+    """Return an effect with its interval, on how many data sets it is which, and p."""
+    better, worse = int((effect.values > 0).sum()), int((effect.values < 0).sum())
+    p = "1" if effect.p > 0.995 else f"{effect.p:.2g}" if effect.p >= 0.001 else "< 0.001"
+    return (
+        f"{signed(effect.mean)} ± {effect.half:.4f} (better on {better}, worse on {worse} of "
+        f"{len(effect.values)} data sets; p {p})"
+    )
 
 
-def over_splits(change: np.ndarray) -> str:
-    """Return the mean of differences on the splits of a data set, with its interval if it has one.
+def effect_table(runs: pd.DataFrame) -> str:
+    """Return the effects of all pairs, the parts of the rows across; significant ones bold."""
+    percents = runs.index.unique("percent")
+    found = {
+        (name, percent): effect_of(differences(runs, pair).loc[percent])
+        for percent in percents
+        for name, pair in PAIRS.items()
+    }
+    adjusted = dict(zip(found, holm([effect.p for effect in found.values()]), strict=True))
+    cells = {key: f"{signed(e.mean)} ± {e.half:.4f}" for key, e in found.items()}
+    cells = {key: f"**{cell}**" if adjusted[key] < 0.05 else cell for key, cell in cells.items()}
+    rows = [[name, *(cells[name, percent] for percent in percents)] for name in PAIRS]
+    return table(["", *(f"{percent} %" for percent in percents)], rows)
 
-    The splits share rows: see :func:`imcc_paper.reproduction.per_set.interval`, with the sizes of
-    the whole split for all parts of its training rows.
-    """
-    half = interval(change)[1] if len(change) >= 3 else float("nan")
-    return with_interval(change.mean(), half)
 
-
-def p_text(p: float) -> str:
-    """Return a p value with two digits that count."""
-    return "1" if p > 0.995 else f"{p:.2g}" if p >= 0.001 else "< 0.001"
-
-
-def by_data(table: Table) -> str:
-    """Return the differences of all data sets and parts of the rows in average precision."""
-    largest = max(table)
-    names = list(dict.fromkeys(data for percent in sorted(table)[::-1] for data in table[percent]))
+def by_data(runs: pd.DataFrame, n_train: Mapping[str, int]) -> str:
+    """Return k-means less none of all data sets and parts of the rows."""
+    gap = runs["kmeans"] - runs["none"]
+    percents = runs.index.unique("percent")
     rows = []
-    for data in names:
-        cells = [data, "", ""]
-        if data in table[largest]:
-            runs = [found["none"] for found in table[largest][data].values()]
-            none = np.mean([row[METRIC] for row in runs])
-            cells[1:] = [str(runs[0]["n_train"]), f"{none:.4f}"]
-        for sets in table.values():
-            if data not in sets:
+    for data in runs.index.unique("data").sort_values():
+        none = runs["none"].loc[100, data].mean()
+        cells = [str(data), str(n_train[data]), f"{none:.4f}"]
+        for percent in percents:
+            if (percent, data) not in gap.index.droplevel("split"):
                 cells.append("not run")
                 continue
-            cells.append(over_splits(differences(sets[data], PAIRS["k-means less none"])))
+            of_splits = gap.loc[percent, data].to_numpy()
+            half = f" ± {interval(of_splits)[1]:.4f}" if len(of_splits) >= 3 else ""
+            cells.append(signed(of_splits.mean()) + half)
         rows.append(cells)
-    header = ["", "training rows", "none, all rows", *(f"{percent} %" for percent in table)]
-    return markdown(header, rows)
+    return table(["", "training rows", "none, all rows", *(f"{p} %" for p in percents)], rows)
 
 
-def effect_table(table: Table) -> str:
-    """Return the effects of all pairs, the parts of the rows in a line; significant ones bold."""
-    found = effects(table, PAIRS)
-    rows = []
-    for name in PAIRS:
-        cells = [name]
-        for percent in table:
-            effect = found[percent, name]
-            text = with_interval(effect.mean, effect.half)
-            cells.append(f"**{text}**" if effect.holm_p < 0.05 else text)
-        rows.append(cells)
-    return markdown(["", *(f"{percent} %" for percent in table)], rows)
+def at_the_ends(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the data set of each run in which ridge regression has an end of the betas."""
+    # The runs on a GPU are those of an earlier program, which had the values of alpha and gamma.
+    ends = {True: (BETAS[0], BETAS[-1]), False: (WEIGHTS[0], WEIGHTS[-1])}
+    return [row["data"] for row in rows if row["beta"] in ends[row["device"] == "cpu"]]
 
 
-def answer(table: Table) -> Iterator[str]:
-    """Yield the plain answer."""
-    largest = max(table)
-    found = effects({largest: table[largest]}, PAIRS)
-    main, random = (found[largest, name] for name in list(PAIRS)[:2])
-    if main.p >= 0.05:
-        short = "**No: not in a way that can be seen on these data.**"
-    elif main.mean < 0:
-        short = "**No: it does harm.**"
-    elif random.p < 0.05 and random.mean > 0:
-        short = "**Yes.**"
-    else:
-        short = "**Yes, but random clusters do as well: it is not the clustering.**"
+def blocks() -> dict[str, str]:
+    """Return the marked blocks of the page."""
+    rows = stored_rows(ROWS)
+    runs, folds = gather(rows), gather(rows, "cv_score")
+    whole = finished(rows)
+    ridge = [row for row in rows if row["variant"] == "none" and run_of(row) in whole]
+    all_rows, few = main_effects(runs)
     large, small = FOUND
-    chances = [f"{power(main.values, difference):.2f}" for difference in FOUND]
-    text = (
-        f"{short} With {largest} % of the training rows, searching alpha, gamma and the number of "
-        "clusters of IMCC, instead of leaving the virtual examples out (kernel ridge regression), "
-        f"changes average precision by {with_interval(main.mean, main.half)} ({main.counts}; p "
-        f"{p_text(main.p)}). The test would find a mean difference of {large} with a "
-        f"probability of {chances[0]}, and one of {small} with {chances[1]}."
-    )
-    few = with_few_rows(table)
-    if few is not None:
-        if few.p >= 0.05:
-            sense = "With few rows, no difference can be seen either"
-        elif abs(few.mean) > few.half:
-            sense = "**With few rows, it " + ("does harm**" if few.mean < 0 else "helps**")
-        else:  # the test sees most data sets, the interval of the mean a few large differences
-            way = "worse" if np.median(few.values) < 0 else "better"
-            sense = f"**With few rows, it is {way} on most data sets**"
-        parts = [percent for percent in FEW if percent in table]
-        text += (
-            f" {sense}: with {min(parts)} to {max(parts)} % of the training rows, the mean "
-            f"difference is {with_interval(few.mean, few.half)} ({few.counts}; p {p_text(few.p)})."
-        )
-    yield prose(text)
+    chances = [f"{power(all_rows.values, difference):.2f}" for difference in FOUND]
+    counts = runs.groupby(level=["percent", "data"], observed=True).size()
+    splits = []
+    for percent in runs.index.unique("percent"):
+        low, high = counts.loc[percent].min(), counts.loc[percent].max()
+        number = str(low) if low == high else f"{low} to {high}"
+        splits.append(f"{number} with {percent} %")
+    gains = [
+        signed(differences(folds, (variant, "none")).loc[100].mean())
+        for variant in ("kmeans", "random")
+    ]
+    ends = at_the_ends(ridge)
+    return {
+        "clustering-all": in_words(all_rows),
+        "clustering-power": f"{large} with a probability of {chances[0]}, and one of {small} with "
+        f"{chances[1]}",
+        "clustering-few": in_words(few),
+        "clustering-splits": ", ".join(splits),
+        "clustering-effects": effect_table(runs),
+        "clustering-folds": " and random clusters ".join(gains),
+        "clustering-data": by_data(
+            runs, {row["data"]: row["n_train"] for row in ridge if row["percent"] == 100}
+        ),
+        "clustering-ends": f"{len(ridge)} runs, ridge regression chose an end of its values in "
+        f"{len(ends)} (of {listed(sorted(set(ends)))})",
+    }
 
 
-def gain(table: Table, percent: int, variant: str, metric: str) -> str:
-    """Return the mean difference of a variant to none, over data sets."""
-    sets = table[percent].values()
-    values = [differences(splits, (variant, "none"), metric).mean() for splits in sets]
-    return signed(float(np.mean(values)))
-
-
-def digest(path: Path = ROWS) -> str:
+def digest() -> str:
     """Return what the figure says of the rows it was drawn from."""
-    return "sha256 of the rows: " + hashlib.sha256(path.read_bytes()).hexdigest()
+    return "sha256 of the rows: " + hashlib.sha256(ROWS.read_bytes()).hexdigest()
 
 
 def spread(values: Sequence[float], distance: float) -> np.ndarray:
@@ -314,21 +209,21 @@ def spread(values: Sequence[float], distance: float) -> np.ndarray:
     return found
 
 
-def plot(table: Table, path: Path, description: str) -> None:
+def plot(runs: pd.DataFrame, path: Path, description: str) -> None:
     """Draw the gain against the part of the rows: means, and each data set."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
+    percents = runs.index.unique("percent").to_numpy()
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "imcc"}):
         figure = Figure(figsize=(9.5, 3.8), layout="constrained")
         left, right = figure.subplots(1, 2, sharey=False)
-        percents = sorted(table)
         looks = {"kmeans": ("k-means", "o"), "random": ("random clusters", "s")}
         for k, (variant, (label, mark)) in enumerate(looks.items()):
-            found = effects(table, {variant: (variant, "none")})
-            points = [found[percent, variant] for percent in percents]
+            gap = differences(runs, (variant, "none"))
+            points = [effect_of(gap.loc[percent]) for percent in percents]
             left.errorbar(
-                np.array(percents) * (1 + 0.05 * (k - 1)),
+                percents * (1 + 0.05 * (k - 1)),
                 [effect.mean for effect in points],
                 [effect.half for effect in points],
                 marker=mark,
@@ -339,14 +234,13 @@ def plot(table: Table, path: Path, description: str) -> None:
             )
         left.legend(fontsize=8, loc="best")
         left.set_title("mean over data sets, 95 % intervals", fontsize=10)
-        found = effects(table, {"": ("kmeans", "none")})
         named: dict[str, tuple[float, float]] = {}
-        for data in sorted({data for sets in table.values() for data in sets}):
-            line = [(p, found[p, ""].differences.get(data)) for p in percents]
-            line = [(p, value) for p, value in line if value is not None]
-            right.plot(*zip(*line, strict=True), color="0.45", linewidth=0.8, marker=".")
-            if abs(line[0][1]) > 2 * SMALL:
-                named[data] = line[0]
+        gap = differences(runs, PAIRS[MAIN])
+        for data in sorted(gap.index.unique("data"), key=str):
+            line = gap.xs(data, level="data")
+            right.plot(line.index, line, color="0.45", linewidth=0.8, marker=".")
+            if abs(line.iloc[0]) > 2 * SMALL:
+                named[data] = line.index[0], line.iloc[0]
         low, high = right.get_ylim()
         heights = spread([y for _, y in named.values()], 0.045 * (high - low))
         for (data, (x, _)), height in zip(named.items(), heights, strict=True):
@@ -360,159 +254,9 @@ def plot(table: Table, path: Path, description: str) -> None:
             ax.minorticks_off()
             ax.set_xlim(percents[0] * (0.4 if ax is right else 0.8), percents[-1] * 1.25)
         left.set_ylabel("average precision\nless that without virtual examples")
-        metadata = {"Date": None, "Description": description}
-        figure.savefig(path, metadata=metadata if path.suffix == ".svg" else None, dpi=120)
+        figure.savefig(path, metadata={"Date": None, "Description": description})
 
 
-def prose(text: str) -> str:
-    """Return a paragraph, or items that begin with a star, in lines of up to 100 characters."""
-    items = re.split(r"\n\s*(?=\* )", text.strip())
-    filled = [
-        textwrap.fill(
-            " ".join(item.split()),
-            100,
-            subsequent_indent="  " if item.startswith("* ") else "",
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        for item in items
-    ]
-    return "\n".join(filled) + "\n"
-
-
-INTRODUCTION = """
-IMCC adds virtual examples to kernel ridge regression: the centres of clusters of the training rows,
-with the mean labels of their members as soft labels. `alpha` weighs their loss, `gamma` the pull of
-each row's output towards that of its centre; with `alpha = gamma = 0`, kernel ridge regression is
-left. What do they bring?
-"""
-TABLE = """
-Differences in average precision, means over {n_sets} data sets of the means over the splits that
-were run ({splits}), with 95 % intervals over data sets (Student's t). Differences with a p below
-5 % by Wilcoxon's signed-rank test over data sets, with Holm's adjustment for all tests of the
-table, are in bold. alpha alone is the virtual examples' loss without the pull (gamma = 0), gamma
-alone the pull without the loss. Random clusters are those of k-means with the rows permuted: same
-number, same sizes.
-"""
-BY_DATA = """
-k-means less none; where there are three splits, ± is half of the 95 % interval over them, which
-allows for splits that share training rows (Nadeau and Bengio's variance). "not run" where the part
-has less than {min_rows} rows, or is still to be computed. The band in the figure is ±{small}.
-"""
-NOT_CLAIMED = """
-* That clusters cannot help by less than the test can find, or on other kinds of data. The
-differences of single data sets are within the noise of their few splits.
-* That the search sees it. In the folds, where settings are chosen, k-means gains {kmeans} and
-random clusters {random} ({largest} % of the rows): the best of 3234 settings looks better than the
-best of 11, whatever they mean. The differences above are those on test rows.
-* That it is the same for other kernels, widths and metrics: the kernel is rbf with the paper's
-width, and settings are chosen by average precision.
-"""
-DETAILS = """
-* `python -m imcc_paper.clustering -o results/clustering.csv`, in the folder `paper`, computes the
-rows, and says in its first lines what each variant is.
-* Splits are the first repetitions of `paper_splits` (80 % for training). Smaller parts are the
-first of one random order of the training rows, so each contains the smaller ones; parts of less
-than {min_rows} rows are left out. The test rows are the same for all parts.
-* All variants are searched on the same five shuffled folds of the training rows, with the same
-kernel, width and values of beta; the chosen setting is fitted on all training rows. alpha and
-gamma: 1e-3, 1e-2, ..., 1e3; beta: 1e-5, 1e-4, ..., 1e5; 8, 16, ..., 256 clusters. A large alpha
-acts as a smaller beta, so that beta must not end where ridge regression still gains. The runs on a
-GPU are older and have beta from 1e-3 to 1e3. Of all {n_runs} runs, ridge regression chose an end of
-its values in {n_ends}{ends}.
-* The columns of {scaled} have very different ranges and are standardized by the training rows.
-* Where more clusters are asked for than a fold has rows, each row is a cluster; alpha then does
-nothing but divide beta by 1 + alpha.
-* The power is that of the test at 5 %, from 2,000 samples of as many data sets, drawn with
-replacement from the differences of the table, shifted to the mean difference in question.
-* No choice of this study was made on these splits. Computed on: {devices}.
-"""
-
-
-def run_splits(table: Table) -> str:
-    """Return in words how many splits the data sets have, with each part of the rows."""
-    parts = []
-    for percent, sets in table.items():
-        counts = sorted({len(found) for found in sets.values()})
-        text = " to ".join(str(count) for count in dict.fromkeys([counts[0], counts[-1]]))
-        parts.append(f"{text} with {percent} %")
-    return ", ".join(parts)
-
-
-def at_the_ends(rows: Sequence[Mapping[str, Any]]) -> list[Run]:
-    """Return the runs whose rows, of ridge regression, have an end of the values of beta."""
-    # The runs on a GPU are those of an earlier program, which had the values of alpha and gamma.
-    ends = {True: (BETAS[0], BETAS[-1]), False: (WEIGHTS[0], WEIGHTS[-1])}
-    return [run_of(row) for row in rows if row["beta"] in ends[row["device"] == "cpu"]]
-
-
-def page(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the page."""
-    table = gather(rows)
-    n_sets = len({data for sets in table.values() for data in sets})
-    largest = max(table)
-    ridge = [
-        found["none"]
-        for sets in table.values()
-        for splits in sets.values()
-        for found in splits.values()
-    ]
-    ends = at_the_ends(ridge)
-    of_sets = f" (of {listed(dict.fromkeys(run.data for run in ends))})" if ends else ""
-    parts = [
-        "# Does clustering help?\n",
-        "<!-- Written by paper/imcc_paper/clustering_page.py (make -C paper); do not edit. -->\n",
-        prose(INTRODUCTION),
-        *answer(table),
-        prose(TABLE.format(n_sets=n_sets, splits=run_splits(table))),
-        effect_table(table) + "\n",
-        "![Gain in average precision against the part of the training rows]"
-        "(images/does_clustering_help.svg)\n",
-        "## What is not claimed\n",
-        prose(
-            NOT_CLAIMED.format(
-                largest=largest,
-                **{v: gain(table, largest, v, "cv_score") for v in ("kmeans", "random")},
-            )
-        ),
-        "## By data set\n",
-        prose(BY_DATA.format(min_rows=MIN_ROWS, small=SMALL)),
-        by_data(table) + "\n",
-        "## How it was measured\n",
-        prose(
-            DETAILS.format(
-                min_rows=MIN_ROWS,
-                n_runs=len(ridge),
-                n_ends=len(ends),
-                ends=of_sets,
-                scaled=listed(STANDARDIZED),
-                devices=listed(sorted({row["device"] for row in rows})),
-            )
-        ),
-    ]
-    return "\n".join(parts).rstrip() + "\n"
-
-
-def write() -> None:
-    """Write the page and the figure."""
-    rows = stored_rows(ROWS)
-    PAGE.write_text(page(rows), "utf-8")
-    plot(gather(rows), FIGURE, digest())
-    print(f"wrote {PAGE} and {FIGURE}")
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Write or check the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true")
-    if not parser.parse_args(arguments).check:
-        write()
-        return
-    if PAGE.read_text("utf-8") != page(stored_rows(ROWS)):
-        sys.exit(f"{PAGE} is not what the rows give: run make -C paper")
-    if digest() not in FIGURE.read_text("utf-8"):
-        sys.exit(f"{FIGURE} is not drawn from the rows: run make -C paper")
-
-
-if __name__ == "__main__":
-    main()
+def draw() -> None:
+    """Draw the figure of the page."""
+    plot(gather(stored_rows(ROWS)), FIGURE, digest())

@@ -34,8 +34,7 @@ from imcc import KernelEnsembleClassifier
 from imcc.datasets import read
 from imcc.metrics import average_precision
 from imcc_paper import _measured
-from imcc_paper._measured import Measurements
-from imcc_paper.reproduction.rows import table
+from imcc_paper._measured import Measurements, table
 
 SEED = 5000
 N_TEST = 5000

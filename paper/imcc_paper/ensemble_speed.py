@@ -33,17 +33,23 @@ from sklearn.multiclass import OneVsRestClassifier
 from threadpoolctl import threadpool_limits
 
 from imcc import KernelEnsembleClassifier
-from imcc.datasets import read
+from imcc.datasets import load_dataset, read
 from imcc.estimators import label_scores
 from imcc.metrics import average_precision
 from imcc_paper import _measured
-from imcc_paper._measured import Measurements
-from imcc_paper.ensemble import FIRST_SEED, split
+from imcc_paper._measured import Measurements, table
 from imcc_paper.methods import LogisticRegressionBaseline
-from imcc_paper.reproduction.rows import table
 
+SEED = 1000  # of development splits: experiments count their repetitions from 0
 DATA = ("yeast", "medical", "enron", "arts", "education")
 METHODS = ("ensemble", "lightgbm", "logistic")
+
+
+def split(name: str) -> tuple[Any, ...]:
+    """Return training and test rows of a development split, which no experiment uses."""
+    data = load_dataset(name)
+    train, test = train_test_split(np.arange(data.n_rows), test_size=0.2, random_state=SEED)
+    return data.X[train], data.Y[train], data.X[test], data.Y[test]
 
 
 def model_of(method: str, options: argparse.Namespace) -> Any:
@@ -179,16 +185,14 @@ def main() -> None:
     part = f"{part}, GPU" if options.device else part
     if options.file:
         data = read(options.file)
-        train, test = train_test_split(
-            np.arange(data.n_rows), test_size=0.2, random_state=FIRST_SEED
-        )
+        train, test = train_test_split(np.arange(data.n_rows), test_size=0.2, random_state=SEED)
         for n in options.rows:
             some = train[:n]
             rows = data.X[some], data.Y[some], data.X[test], data.Y[test]
             measure(found, part, f"{len(some)} rows", rows, options)
     else:
         for name in options.data:
-            measure(found, part, name, split(name, 0), options)
+            measure(found, part, name, split(name), options)
     print(speed_table(found, part))
     if options.csv:
         found.save(options.csv)

@@ -6,7 +6,7 @@
     python -m imcc_paper.gpu --only check      only the comparison with the CPU
     python -m imcc_paper.gpu --only stream     ten million rows that stream through the GPU; a quick
                                                look without one: --device cpu --stream-rows 20000
-                                               --components 200 --chunk-rows 5000 --rounds 1
+                                               --components 200
 
 Times are wall clock from NumPy arrays to NumPy arrays, transfers included: the median of five runs
 after one to warm up.  The data sets come from ``IMCC_DATA_MIRROR``.  The exit code is 1 if a result
@@ -38,7 +38,9 @@ from imcc_paper._measured import Measurements
 from imcc_paper.scale import N_CLUSTERS, N_FEATURES, N_LABELS, make_rows
 
 ROUNDS = 5
-FIT_CLUSTERS = 256  # of the single fit
+CHUNK_ROWS = 100_000  # of the stream
+FIT_ROWS = 40_000  # of the single fit
+FIT_CLUSTERS = 256  # of it
 WHAT = ["check", "memory", "arts", "bibtex", "cpu", "fit", "stream"]
 SAME = 1e-8  # relative, in float64
 CHECK_ROWS = 50_000  # of the stream
@@ -128,17 +130,6 @@ def check_arrays(X: np.ndarray, Y: np.ndarray, device: str) -> list[str]:
         assert scores.device == rows.device
         difference = np.abs(on_host(scores) - expected).max() / np.abs(expected).max()
         lines.append(_verdict(f"scores, arrays of {library} in and out", float(difference)))
-        own = IMCCClassifier(256, random_state=0)
-        first, again = (on_host(own.fit(rows, Y).assignment_) for _ in range(2))
-        lines.append(_verdict(f"k-means of {library}, run twice", float((first != again).mean())))
-        common = {"n_clusters": (8, 32), "cv": KFold(2), "clusterer": KMeans(n_init=1)}
-        common["grid"] = "paper"
-        host, there = (
-            IMCCClassifierCV(**common, random_state=0).fit(x, Y).cv_results_["mean_test_score"]
-            for x in (X, rows)
-        )
-        worst = float(np.max(np.abs(there - host) / host))
-        lines.append(_verdict(f"search, arrays of {library} in", worst))
     return lines
 
 
@@ -151,11 +142,12 @@ def _verdict(what: str, difference: float) -> str:
     return f"| {what} | {difference:.1e} | {'same' if difference <= SAME else 'NOT THE SAME'} |"
 
 
-def measured(call: Callable[[], object], rounds: int) -> tuple[float, list[float]]:
-    """Return the median time of some calls after one to warm up, and all of them."""
+def timed(call: Callable[[], object], device: str) -> dict[str, float]:
+    """Return the median time of some calls after one to warm up, and the peak of device memory."""
+    reset_peak(device)
     call()
-    times = [wall(call) for _ in range(rounds)]
-    return statistics.median(times), times
+    seconds = statistics.median(wall(call) for _ in range(ROUNDS))
+    return {"seconds": seconds, "peak_gib": peak_gib(device)}
 
 
 def describe_device(device: str) -> str:
@@ -277,25 +269,8 @@ def check_stream(chunks: Chunks, n_components: int, device: str) -> list[str]:
     ]
 
 
-def add_stream(
-    chunks: Chunks,
-    n_components: int,
-    device: str,
-    timed: Callable[[Callable[[], object]], dict[str, float]],
-    found: Measurements,
-) -> None:
-    """Measure a fit; ``timed`` gives the times of a call and the peak of device memory."""
-    clf = stream_classifier(n_components, device)
-    rows = sum(len(X) for X, _ in chunks)
-    values = timed(lambda: clf.fit(chunks))
-    found.add("stream", "nystroem", **values, rows=rows, components=n_components)
-
-
 def blocks(found: Measurements) -> dict[str, str]:
-    """Return the marked block of docs/gpu.md; without numbers, where they will come from."""
-    if not found.parts():
-        command = "python -m imcc_paper.gpu --csv results/gpu.csv"
-        return {"gpu": _measured.not_measured(command, "a machine with a GPU")}
+    """Return the marked block of docs/gpu.md."""
     cpu = found.of("cpu", "arts")
     return {
         "gpu": "\n\n".join(
@@ -311,14 +286,11 @@ def blocks(found: Measurements) -> dict[str, str]:
 
 
 def main() -> int:
+    """Read the command line, check and measure."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--rows", type=int, default=40_000, help="rows of the single fit")
     parser.add_argument("--only", nargs="*", default=WHAT, choices=WHAT)
-    parser.add_argument("--check-rows", type=int, default=2000)
     parser.add_argument("--stream-rows", type=int, default=10_000_000)
-    parser.add_argument("--chunk-rows", type=int, default=100_000, help="rows of a chunk")
     parser.add_argument("--components", type=int, default=2000, help="of the stream's fit")
     _measured.add_csv_option(parser, "gpu")
     options = parser.parse_args()
@@ -327,60 +299,40 @@ def main() -> int:
     print(describe_device(device) + "\n", flush=True)
     lines: list[str] = []
     if "check" in options.only:
-        X, Y = load("arts", options.check_rows)
+        X, Y = load("arts", 2000)
         lines = check_fits(X, Y, device) + check_search(X, Y, device, (8, 64))
         lines += check_arrays(X, Y, device)
-        print("| against the CPU | largest relative difference | |\n| --- | --- | --- |")
-        print("\n".join(lines) + "\n", flush=True)
     if "memory" in options.only:
-        add_memory(options.rows // 2, device, found)
+        add_memory(FIT_ROWS // 2, device, found)
     for name, rows in (("arts", 4000), ("bibtex", 5916)):
         if name in options.only:
             X, Y = load(name, rows)
             search = IMCCClassifierCV(grid="paper", random_state=0, device=device)
-            values = timed(lambda s=search, x=X, y=Y: s.fit(x, y), options)
+            values = timed(lambda s=search, x=X, y=Y: s.fit(x, y), device)
             found.add(name, "search", **values, rows=len(X), labels=Y.shape[1])
     if "cpu" in options.only:
         X, Y = load("arts", 4000)
         took = wall(lambda: IMCCClassifierCV(grid="paper", random_state=0).fit(X, Y))
         found.add("cpu", "arts", seconds=took, cores=os.cpu_count() or 0)
     if "fit" in options.only:
-        X, Y = made_up(options.rows, 100, 20)
+        X, Y = made_up(FIT_ROWS, 100, 20)
         clf = IMCCClassifier(FIT_CLUSTERS, random_state=0, device=device)
-        values = timed(lambda: clf.fit(X, Y), options)
+        values = timed(lambda: clf.fit(X, Y), device)
         found.add("fit", "rbf", **values, rows=len(X), labels=Y.shape[1])
     if "stream" in options.only:
-        lines += stream(options, found)
-    print(time_table(found))
+        chunks = made_chunks(options.stream_rows, CHUNK_ROWS)
+        lines += check_stream(chunks, options.components, device)
+        clf = stream_classifier(options.components, device)
+        values = timed(lambda: clf.fit(chunks), device)
+        size = {"rows": options.stream_rows, "components": options.components}
+        found.add("stream", "nystroem", **values, **size)
+    print("| against the CPU | largest relative difference | |\n| --- | --- | --- |")
+    print("\n".join(lines) + "\n\n" + time_table(found))
     if "memory" in options.only:
         print("\n" + memory_table(found))
     if options.csv:
         found.save(options.csv)
     return int(any("NOT" in line for line in lines))
-
-
-def stream(options: Any, found: Measurements) -> list[str]:
-    """Check and measure a stream; return the lines of the checks."""
-    device, components = options.device, options.components
-    chunks = made_chunks(options.stream_rows, options.chunk_rows)
-    checks = check_stream(chunks, components, device)
-    print("\n| against the CPU | largest relative difference | |\n| --- | --- | --- |")
-    print("\n".join(checks) + "\n", flush=True)
-
-    add_stream(chunks, components, device, lambda call: timed(call, options), found)
-    return checks
-
-
-def timed(call: Callable[[], object], options: Any) -> dict[str, float]:
-    """Return the times of some calls and the peak of device memory."""
-    reset_peak(options.device)
-    median, times = measured(call, options.rounds)
-    return {
-        "seconds": median,
-        "fastest_seconds": min(times),
-        "slowest_seconds": max(times),
-        "peak_gib": peak_gib(options.device),
-    }
 
 
 if __name__ == "__main__":

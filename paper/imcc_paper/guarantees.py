@@ -2,7 +2,6 @@
 
     python -m imcc_paper.guarantees                 adds what is missing to results/guarantees.csv
     python -m imcc_paper.guarantees --with-mapie    also MAPIE, where it is installed
-    python -m imcc_paper.guarantees --print         the table of what is there
 
 A third of the rows of a data set trains a calibrated IMCC, and the others are the population, whose
 recall and precision at a threshold are known.  500 rows drawn from it choose the thresholds, 200
@@ -23,7 +22,6 @@ threshold can promise it, a label is always predicted (recall) or never (precisi
 from __future__ import annotations
 
 import argparse
-import csv
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -33,7 +31,8 @@ import numpy as np
 from imcc import IMCCClassifier
 from imcc.datasets import load_dataset
 from imcc.estimators import MultilabelCalibrator, NoGuaranteeWarning, guarantee_thresholds
-from imcc_paper._rows import add_rows
+from imcc_paper._measured import table
+from imcc_paper._rows import add_rows, read_rows
 from imcc_paper.places import RESULTS
 
 FILE = RESULTS / "guarantees.csv"
@@ -184,66 +183,54 @@ def outcome(
 
 
 def stored_rows() -> list[dict[str, Any]]:
-    """Return the rows of the file, with all cells as text."""
-    if not FILE.exists():
-        return []
-    with FILE.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+    """Return the rows of the file."""
+    return read_rows(FILE, ("data", "promise", "level", "per", "method"))
 
 
 def page_table(rows: Sequence[dict[str, Any]]) -> str:
     """Return the table of docs/rare_labels.md."""
-    lines = [
-        "| data set | promise | kept: guaranteed | plug-in | labels per row: guaranteed | plug-in "
-        "| best, if known | no promise |",
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
-    ]
     found = {tuple(row[name] for name in COLUMNS[:5]): row for row in rows}
-    for row in rows:
+    lines = []
+    for key, row in found.items():
         if row["method"] != "guaranteed":
             continue
-        key = tuple(row[name] for name in COLUMNS[:4])
-        plain, best = found[*key, "plug-in"], found[*key, "known"]
+        plain, best = found[*key[:4], "plug-in"], found[*key[:4], "known"]
         per = "each label" if row["per"] == "label" else "overall"
-        lines.append(
-            f"| {row['data']} | {row['promise']} {row['level']}, {per} "
-            f"| {float(row['kept']):.1%} | {float(plain['kept']):.1%} "
-            f"| {float(row['predicted_per_row']):.2f} | {float(plain['predicted_per_row']):.2f} "
-            f"| {float(best['predicted_per_row']):.2f} | {float(row['no_promise']):.0%} |"
-        )
-    return "\n".join(lines)
+        cells = [f"{of['kept']:.1%}" for of in (row, plain)]
+        cells += [f"{of['predicted_per_row']:.2f}" for of in (row, plain, best)]
+        promise = f"{row['promise']} {row['level']}, {per}"
+        lines.append([row["data"], promise, *cells, f"{row['no_promise']:.0%}"])
+    header = ["data set", "promise", "kept: guaranteed", "plug-in", "labels per row: guaranteed"]
+    return table([*header, "plug-in", "best, if known", "no promise"], lines, n_left=2)
 
 
 def mapie_table(rows: Sequence[dict[str, Any]]) -> str:
     """Return the table that compares one threshold for all labels with MAPIE's."""
-    lines = [
-        "| data set | promise | kept: imcc | MAPIE | labels per row: imcc | MAPIE "
-        "| no promise: imcc | MAPIE |",
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
-    ]
     found = {tuple(row[name] for name in COLUMNS[:5]): row for row in rows}
-    for row in rows:
+    lines = []
+    for key, row in found.items():
         if row["method"] != "MAPIE":
             continue
-        ours = found[row["data"], row["promise"], row["level"], "overall", "guaranteed"]
-        lines.append(
-            f"| {row['data']} | {row['promise']} {row['level']} | {float(ours['kept']):.1%} "
-            f"| {float(row['kept']):.1%} | {float(ours['predicted_per_row']):.2f} "
-            f"| {float(row['predicted_per_row']):.2f} | {float(ours['no_promise']):.0%} "
-            f"| {float(row['no_promise']):.0%} |"
-        )
-    return "\n".join(lines)
+        pair = found[*key[:3], "overall", "guaranteed"], row
+        cells = [f"{of['kept']:.1%}" for of in pair]
+        cells += [f"{of['predicted_per_row']:.2f}" for of in pair]
+        cells += [f"{of['no_promise']:.0%}" for of in pair]
+        lines.append([row["data"], f"{row['promise']} {row['level']}", *cells])
+    header = ["data set", "promise", "kept: imcc", "MAPIE", "labels per row: imcc", "MAPIE"]
+    return table([*header, "no promise: imcc", "MAPIE"], lines, n_left=2)
+
+
+def blocks() -> dict[str, str]:
+    """Return the marked blocks of docs/rare_labels.md."""
+    rows = stored_rows()
+    return {"guarantees": page_table(rows), "guarantees-mapie": mapie_table(rows)}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Read the command line, and write the rows or print the tables."""
+    """Read the command line, and add the rows."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--print", action="store_true", help="compute nothing")
     parser.add_argument("--with-mapie", action="store_true", help="compare with MAPIE")
-    asked = parser.parse_args(arguments)
-    if not asked.print:
-        compute(asked.with_mapie)
-    print(page_table(stored_rows()) + "\n\n" + mapie_table(stored_rows()))
+    compute(parser.parse_args(arguments).with_mapie)
 
 
 if __name__ == "__main__":

@@ -269,6 +269,8 @@ def page_table(rows: Sequence[dict[str, str]]) -> str:
     Of each method the average precision by data set, the other metrics as means over data sets, and
     the time for all of them.  Methods that failed are left out.
     """
+    from imcc_paper._measured import table  # not there in the environments of others
+
     names = [name for name in DATA if any(row["data"] == name for row in rows)]
     order = {name: i for i, library in enumerate(LIBRARIES) for name in library}
     methods = dict.fromkeys(row["method"] for row in rows)
@@ -295,14 +297,17 @@ def page_table(rows: Sequence[dict[str, str]]) -> str:
         f"{min(column) if k == lowest else max(column):.3f}"
         for k, column in enumerate(zip(*means.values(), strict=True))
     ]
-    header = ["", *names, "Hamming loss", "macro F1", "CPU seconds"]
-    lines = ["| " + " | ".join(header) + " |", "| --- |" + " ---: |" * (len(header) - 1)]
+    lines = []
     for method, values in means.items():
         cells = [f"{value:.3f}" for value in values[:-1]]
         cells = [f"**{cell}**" if cell == best[k] else cell for k, cell in enumerate(cells)]
-        cells.append(f"{values[-1]:.1f}")
-        lines.append(f"| {method.replace(' ', ' `', 1)}` | {' | '.join(cells)} |")
-    return "\n".join(lines)
+        lines.append([f"{method.replace(' ', ' `', 1)}`", *cells, f"{values[-1]:.1f}"])
+    return table(["", *names, "Hamming loss", "macro F1", "CPU seconds"], lines)
+
+
+def blocks() -> dict[str, str]:
+    """Return the marked block of docs/compared_with.md."""
+    return {"other-libraries": page_table(read())}
 
 
 def main() -> None:

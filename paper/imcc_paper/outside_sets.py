@@ -713,15 +713,15 @@ def load(name: str) -> Dataset:
     return checked(name, read(path), str(path)).renamed(name)
 
 
-def page_table() -> str:
-    """Return the table of docs/datasets.md."""
+def blocks() -> dict[str, str]:
+    """Return the marked block of docs/datasets.md."""
     rows = []
     for name, of in SETS.items():
         package = ", ".join(f"{p.name} {p.version} ({p.tool})" for p in of.packages)
         size = f"{of.shape[0]:,} x {of.shape[1]:,}, {of.shape[2]}"
         rows.append([name, of.features, of.labels, size, package or "-", of.licence or "-"])
     header = ["data set", "features", "labels", "rows x features, labels", "package", "licence"]
-    return table(header, rows)
+    return {"outside-sets": table(header, rows, n_left=len(header))}
 
 
 def main() -> None:

@@ -16,8 +16,7 @@ import numpy as np
 
 from imcc.datasets import Dataset, list_datasets, load_dataset, paper_splits
 from imcc_paper import _measured
-from imcc_paper._measured import Measurements
-from imcc_paper.reproduction.rows import table
+from imcc_paper._measured import Measurements, table
 
 PART = "repeated"
 

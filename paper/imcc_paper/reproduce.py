@@ -7,8 +7,8 @@ Nothing is trained: every number comes from ``results/*.csv``.  Marked blocks ar
 ``<!-- make reproduce: NAME -->`` and ``<!-- end -->`` in README.md, results/README.md and pages of
 docs/: tables and paragraphs between lines, single numbers inside of a line.  The appendix,
 docs/reproduction_tables.md, is written as a whole.
-``make -C paper full`` computes the rows (``imcc_paper.reproduce_full``); the scripts in
-``MEASURED`` measure times and other numbers that pages show.
+``make -C paper full`` computes the rows; the scripts in ``MEASURED`` measure times and other
+numbers that pages show.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 from imcc.comparison import ScoreTable, effect_size
@@ -27,57 +28,47 @@ from imcc.metrics import METRICS
 from imcc.report import Picture
 from imcc_paper import (
     approximation,
-    baselines,
-    boosted,
-    busy_machine,
     calibration,
     classifier,
     clustering_page,
-    ensemble_budget,
-    ensemble_speed,
-    gpu,
     guarantees,
-    label_issues,
-    looking,
+    one_repetition,
     other_libraries,
     outside_sets,
-    repeated_rows,
-    scale,
-    serving,
-    slow_machines,
     table_encodings,
     tables,
 )
-from imcc_paper._measured import Measurements
+from imcc_paper._measured import Measurements, table
 from imcc_paper.places import DOCS, RESULTS, ROOT
 from imcc_paper.reproduction import claims, figure, paper, screen
 from imcc_paper.reproduction import tables as appendix
 from imcc_paper.reproduction.ranked import differences
-from imcc_paper.reproduction.rows import CONTROL, TITLES, opened, present, table
+from imcc_paper.reproduction.rows import CONTROL, TITLES, opened, present
 from imcc_paper.reproduction.times import origins
 from imcc_paper.rivals import __main__ as rivals
 from imcc_paper.rivals import page
 
 APPENDIX = DOCS / "reproduction_tables.md"
 FIGURE = DOCS / "images" / "reproduction.svg"
-CALIBRATION = RESULTS / "calibration.csv"
 #: The files of paper/results/ with measured numbers, and the scripts that write them.
-MEASURED = {
-    "speed": classifier,
-    "approximation": approximation,
-    "scale": scale,
-    "gpu": gpu,
-    "looking": looking,
-    "label_issues": label_issues,
-    "baselines": baselines,
-    "slow_machines": slow_machines,
-    "busy_machine": busy_machine,
-    "boosted": boosted,
-    "serving": serving,
-    "ensemble_speed": ensemble_speed,
-    "ensemble_budget": ensemble_budget,
-    "repeated_rows": repeated_rows,
+MEASURED = {"speed": classifier} | {
+    name: import_module(f"imcc_paper.{name}")
+    for name in (
+        *("approximation", "scale", "gpu", "looking", "label_issues", "baselines", "boosted"),
+        *("serving", "ensemble_speed", "ensemble_budget", "repeated_rows"),
+    )
 }
+#: The studies, which read their own rows.
+STUDIES = (
+    calibration,
+    clustering_page,
+    guarantees,
+    one_repetition,
+    other_libraries,
+    outside_sets,
+    table_encodings,
+    tables,
+)
 #: The pages whose numbers are measured.
 MEASURED_PAGES = tuple(
     DOCS / f"{name}.md"
@@ -92,6 +83,7 @@ MARKED = (
     DOCS / "index.md",
     DOCS / "reproduction.md",
     DOCS / "compared_with.md",
+    DOCS / "does_clustering_help.md",
     DOCS / "datasets.md",
     DOCS / "when_to_use.md",
     DOCS / "ensemble.md",
@@ -138,19 +130,20 @@ def build() -> Built:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with opened(folder, "paper") as store, opened(folder, "outside") as outside:
-            tables, others = (
+            scores, others = (
                 {metric: present(of.scores(metric)) for metric in METRICS}
                 for of in (store, outside)
             )
-            found = (
-                measured_blocks() | rivals_blocks() | dict(blocks(store, outside, tables, others))
-            )
-            found["front"] = front(tables["average_precision"], others["average_precision"])
+            found = measured_blocks() | page.blocks(rivals.stored_rows())
+            for study in STUDIES:
+                found |= study.blocks()
+            found |= dict(blocks(store, outside, scores, others))
+            found["front"] = front(scores["average_precision"], others["average_precision"])
             return Built(
                 appendix.appendix(
-                    store, tables, others, found.pop("methods-all"), found.pop("rivals-tables")
+                    store, scores, others, found.pop("methods-all"), found.pop("rivals-tables")
                 ),
-                figure.draw(tables["average_precision"], others["average_precision"]),
+                figure.draw(scores["average_precision"], others["average_precision"]),
                 found,
             )
 
@@ -159,7 +152,7 @@ def blocks(
     store: Store, outside: Store, tables: screen.Tables, others: screen.Tables
 ) -> Iterator[tuple[str, str]]:
     """Yield the marked blocks whose numbers come from rows of experiments: name and text."""
-    losses = screen.log_losses(calibration.stored_rows(CALIBRATION))
+    losses = screen.log_losses(calibration.stored_rows(calibration.CALIBRATION))
     for name, short in (("methods", True), ("methods-all", False)):
         yield name, screen.methods_table(store, tables, others, losses, short=short)
     yield "says", screen.says(store, tables, others)
@@ -188,27 +181,13 @@ def blocks(
     yield (
         "verdict",
         f"With each metric choosing its own setting, {each['reproduced']} of the paper's "
-        f"{paper.n_published()} numbers for IMCC are reproduced, {each['better']} are\n"
+        f"{sum(own.values())} numbers for IMCC are reproduced, {each['better']} are\n"
         f"better and {each['worse']} worse; with average precision choosing for all of them, "
         f"{own['reproduced']}, {own['better']} and {own['worse']}.",
     )
     yield "baselines", paper.some_cells(store)
-    yield "outside-sets", outside_sets.page_table()
-    yield "guarantees", guarantees.page_table(guarantees.stored_rows())
-    yield "guarantees-mapie", guarantees.mapie_table(guarantees.stored_rows())
-    yield from studies()
     for name, source in (("rows-paper", store), ("rows-outside", outside)):
         yield name, origins(source, present(source.scores("coverage")).methods)
-
-
-def studies() -> Iterator[tuple[str, str]]:
-    """Yield the marked blocks that are tables of studies."""
-    rows = calibration.stored_rows(CALIBRATION)
-    yield "calibration", calibration.page_table(rows, calibration.OTHERS)
-    yield "probabilities", calibration.page_table(rows, calibration.BESIDE)
-    yield "other-libraries", other_libraries.page_table(other_libraries.read())
-    yield "tables", tables.page_table(tables.stored_rows())
-    yield "table-encodings", table_encodings.page_table(table_encodings.stored_rows())
 
 
 def measured_blocks() -> dict[str, str]:
@@ -217,21 +196,6 @@ def measured_blocks() -> dict[str, str]:
     for name, script in MEASURED.items():
         found |= script.blocks(Measurements.read(RESULTS / f"{name}.csv"))
     return found
-
-
-def rivals_blocks() -> dict[str, str]:
-    """Return what the page and the appendix say of the rivals that were tuned."""
-    rows = rivals.stored_rows()
-    found = page.blocks(rows)
-    if not rows:
-        return dict.fromkeys(("rivals", "rivals-tables"), found["rivals-cap"])
-    own, others = "The paper's data sets:", "Data sets that nothing was chosen on:"
-    texts = {
-        name: [own, found[f"rivals-development{end}"], others, found[f"rivals-outside{end}"]]
-        for name, end in (("rivals", ""), ("rivals-tables", "-sets"))
-    }
-    texts["rivals"].insert(0, found["rivals-cap"])
-    return {name: "\n\n".join(parts) for name, parts in texts.items()}
 
 
 def front(scores: ScoreTable, outside: ScoreTable) -> str:
@@ -286,8 +250,11 @@ def stale(built: Built) -> list[Path]:
         for path in MARKED
         if filled((text := path.read_text("utf-8")), built.blocks, path.name) != text
     ]
-    if approximation.digest() not in approximation.FIGURE.read_text("utf-8"):
-        found.append(approximation.FIGURE)
+    found += [
+        script.FIGURE
+        for script in (approximation, clustering_page)
+        if script.digest() not in script.FIGURE.read_text("utf-8")
+    ]
     with tempfile.TemporaryDirectory() as name:
         new = built.figure.save(Path(name) / FIGURE.name).read_text("utf-8")
     if not FIGURE.exists() or texts(FIGURE.read_text("utf-8")) != texts(new):
@@ -316,12 +283,10 @@ def main() -> None:
     APPENDIX.write_text(built.appendix, "utf-8")
     for path in MARKED:
         path.write_text(filled(path.read_text("utf-8"), built.blocks, path.name), "utf-8")
-    measured = approximation.stored(Measurements.read(approximation.ROWS))
-    approximation.plot(measured, approximation.FIGURE, approximation.digest())
+    approximation.draw()
+    clustering_page.draw()
     print(f"wrote {APPENDIX.name}, {FIGURE.name} and the marked blocks of {len(MARKED)} files")
 
 
 if __name__ == "__main__":
     main()
-    # Another page that is written from rows.
-    clustering_page.main(["--check"] if "--check" in sys.argv else [])

@@ -36,7 +36,6 @@ from imcc.tables import example_table
 from imcc_paper import _measured
 from imcc_paper._measured import Measurements
 
-COMMAND = "python -m imcc_paper.serving --csv results/serving.csv"
 # Connections of the load generator; each sends its share of the rate.
 CONNECTIONS = 10
 # Requests before anything is measured, and before the memory is looked at for the first time.
@@ -186,8 +185,6 @@ def rate_table(found: Measurements) -> str:
 
 def blocks(found: Measurements) -> dict[str, str]:
     """Return the marked blocks of docs/saving_and_serving.md."""
-    if not found.parts():
-        return {"serving": _measured.not_measured(COMMAND, "a machine that does nothing else")}
     cores = found.where("rate", "cores")
     first = found.of("rate", found.cases("rate")[0])
     text = _measured.paragraph(

@@ -1,6 +1,6 @@
 """Tables as people have them: the defaults of TableClassifier against two pipelines by hand.
 
-    python -m imcc_paper.tables --csv results/tables.csv      # add the rows that are missing there
+    python -m imcc_paper.tables                 # adds the rows that results/tables.csv lacks
     python -m imcc_paper.tables flags made --splits 1 --methods imcc logistic
     python -m imcc_paper.tables goemotions-whole debian-whole --splits 1 --device cuda --jobs 16
 
@@ -23,15 +23,11 @@ debian      the package index of apt, if there is one: description, section, siz
             the tags of the packages that at least 1 % have as labels; 2,000 packages at random
 goemotions-whole, debian-whole  all rows; only where they are named, since they take long (a GPU is
             useful: --device cuda)
-
-Debian's index can be taken along to a machine without apt: `--write-debian FILE` writes the columns
-that are used to a Parquet file, which `--debian FILE` reads.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import glob
 import os
 import subprocess
@@ -39,7 +35,6 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -59,8 +54,12 @@ from imcc.datasets import load_dataset
 from imcc.estimators import choose_thresholds
 from imcc.metrics import average_precision, log_loss, macro_average_precision, macro_f1
 from imcc.tables import TableClassifier, TableEncoder, example_table, read_tags, tag_matrix
+from imcc_paper import _rows
+from imcc_paper._measured import table as markdown
 from imcc_paper.methods import LightGBMBaseline
 from imcc_paper.places import RESULTS
+
+ROWS = RESULTS / "tables.csv"
 
 
 def sample(frame: pd.DataFrame, n_rows: int | None) -> pd.DataFrame:
@@ -69,15 +68,6 @@ def sample(frame: pd.DataFrame, n_rows: int | None) -> pd.DataFrame:
         return frame
     picked = np.sort(np.random.RandomState(0).permutation(len(frame))[:n_rows])
     return frame.iloc[picked].reset_index(drop=True)
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What the command line says about where the tables are and how the methods are run."""
-
-    debian: str | None = None
-    device: str | None = None
-    n_jobs: int = 1
 
 
 def goemotions(files: Sequence[str], n_rows: int | None) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -115,10 +105,8 @@ def mulan(name: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     return frame, pd.DataFrame(np.asarray(dataset.Y), columns=list(dataset.label_names))
 
 
-def debian_index(file: str | None = None) -> pd.DataFrame:
-    """Return the packages that have tags, of a file of --write-debian or of apt's index."""
-    if file is not None:
-        return pd.read_parquet(file)
+def debian_index() -> pd.DataFrame:
+    """Return the packages of apt's index that have tags."""
     files = glob.glob("/var/lib/apt/lists/*_main_binary-*_Packages*")
     if not files:
         sys.exit("debian: apt has no package index here (apt-get update)")
@@ -146,24 +134,24 @@ def debian_index(file: str | None = None) -> pd.DataFrame:
     )
 
 
-def debian(file: str | None, n_rows: int | None) -> tuple[pd.DataFrame, pd.DataFrame]:
+def debian(n_rows: int | None) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return packages and their tags; tags of at least 1 % of them."""
-    index = debian_index(file)
+    index = debian_index()
     Y, names = tag_matrix(read_tags(index["tag"].tolist(), ","))
     table = sample(index.drop(columns="tag"), n_rows)
     labels = sample(pd.DataFrame(Y, columns=names), n_rows)
     return table, labels.loc[:, labels.mean() >= 0.01]
 
 
-#: What makes each table, of the settings; those that are not in DEFAULT must be named.
-TABLES: dict[str, Callable[[Settings], tuple[pd.DataFrame, pd.DataFrame]]] = {
-    "made": lambda _: example_table(),
-    "goemotions": lambda _: goemotions(["dev.tsv"], 2000),
-    "birds": lambda _: mulan("birds"),
-    "flags": lambda _: mulan("flags"),
-    "debian": lambda settings: debian(settings.debian, 2000),
-    "goemotions-whole": lambda _: goemotions(["train.tsv", "dev.tsv", "test.tsv"], None),
-    "debian-whole": lambda settings: debian(settings.debian, None),
+#: What makes each table; those that are not in DEFAULT must be named.
+TABLES: dict[str, Callable[[], tuple[pd.DataFrame, pd.DataFrame]]] = {
+    "made": example_table,
+    "goemotions": lambda: goemotions(["dev.tsv"], 2000),
+    "birds": lambda: mulan("birds"),
+    "flags": lambda: mulan("flags"),
+    "debian": lambda: debian(2000),
+    "goemotions-whole": lambda: goemotions(["train.tsv", "dev.tsv", "test.tsv"], None),
+    "debian-whole": lambda: debian(None),
 }
 DEFAULT = ("made", "goemotions", "birds", "flags", "debian")
 
@@ -253,20 +241,21 @@ class ByHand:
 METHODS = {"imcc": "imcc", "logistic": "logistic regression", "lightgbm": "LightGBM"}
 
 
-def make_model(method: str, split: int, settings: Settings) -> TableClassifier | ByHand:
+def make_model(
+    method: str, split: int, device: str | None, n_jobs: int
+) -> TableClassifier | ByHand:
     """Return a method with its seed."""
     if method == "imcc":
         ours = None  # the default
-        if settings.device is not None:
-            ours = KernelEnsembleClassifier(device=settings.device, random_state=0)
+        if device is not None:
+            ours = KernelEnsembleClassifier(device=device, random_state=0)
         return TableClassifier(ours, random_state=0)
     if method == "logistic":
         per_label = [
-            OneVsRestClassifier(LogisticRegression(C=C, max_iter=2000), n_jobs=settings.n_jobs)
-            for C in CS
+            OneVsRestClassifier(LogisticRegression(C=C, max_iter=2000), n_jobs=n_jobs) for C in CS
         ]
         return ByHand(per_label, split)
-    return ByHand([LightGBMBaseline(n_jobs=settings.n_jobs, random_state=split)], split)
+    return ByHand([LightGBMBaseline(n_jobs=n_jobs, random_state=split)], split)
 
 
 #: The metrics, as the page has them, and whether larger is better.
@@ -283,22 +272,22 @@ def run(
     name: str,
     splits: int,
     methods: Sequence[str],
-    settings: Settings,
+    device: str | None = None,
+    n_jobs: int = 1,
     done: Collection[tuple[str, int, str]] = (),
 ) -> Iterator[dict[str, object]]:
     """Yield a row for each split and method that is not done."""
-    table, labels = TABLES[name](settings)
+    table, labels = TABLES[name]()
     text = [c for c in table.columns if c in ("message", "comment", "description")]
     table[text] = table[text].fillna("")
     truth = labels.to_numpy()
-    alone = settings.device is None and settings.n_jobs == 1
-    clock = time.process_time if alone else time.perf_counter
+    clock = time.process_time if device is None and n_jobs == 1 else time.perf_counter
     for split in range(splits):
         train, test = train_test_split(np.arange(len(table)), test_size=0.3, random_state=split)
         for method in methods:
             if (name, split, method) in done:
                 continue
-            model = make_model(method, split, settings)
+            model = make_model(method, split, device, n_jobs)
             start = clock()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -325,18 +314,15 @@ def run(
             yield row
 
 
-def stored_rows() -> pd.DataFrame:
-    """Return the committed rows."""
-    return pd.read_csv(RESULTS / "tables.csv")
+def stored_rows(path: Path = ROWS) -> pd.DataFrame:
+    """Return the rows of a file."""
+    return pd.read_csv(path)
 
 
 def page_table(rows: pd.DataFrame) -> str:
     """Return the table of docs/tables.md: means over splits, the best in bold."""
     titles = [title for title, _ in METRICS.values()]
-    lines = [
-        "| table | rows, labels, splits | method | " + " | ".join([*titles, "seconds"]) + " |",
-        "| --- | --- | --- |" + " ---: |" * (len(METRICS) + 1),
-    ]
+    lines = []
     for name in (name for name in TABLES if name in set(rows["table"])):
         own = rows[rows["table"] == name]
         size = f"{own['n_train'].iloc[0] + own['n_test'].iloc[0]:,}, {own['n_labels'].iloc[0]}"
@@ -353,26 +339,14 @@ def page_table(rows: pd.DataFrame) -> str:
                 cells.append(f"**{cell}**" if cell == f"{best[metric]:.3f}" else cell)
             cells.append(f"{means.loc[method, 'seconds']:.0f}")
             where = [name, size] if method == "imcc" else ["", ""]
-            lines.append("| " + " | ".join([*where, METHODS[method], *cells]) + " |")
-    return "\n".join(lines)
+            lines.append([*where, METHODS[method], *cells])
+    header = ["table", "rows, labels, splits", "method", *titles, "seconds"]
+    return markdown(header, lines, n_left=3)
 
 
-def add_missing(
-    path: Path, names: Sequence[str], splits: int, methods: Sequence[str], settings: Settings
-) -> None:
-    """Run what the file does not have, and add each row as it comes."""
-    done = set()
-    if path.exists():
-        known = pd.read_csv(path)
-        done = set(zip(known["table"], known["split"], known["method"], strict=True))
-    with path.open("a", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
-        if not done:
-            writer.writeheader()
-        for name in names:
-            for row in run(name, splits, methods, settings, done):
-                writer.writerow(row)
-                file.flush()
+def blocks() -> dict[str, str]:
+    """Return the marked block of docs/tables.md."""
+    return {"tables": page_table(stored_rows())}
 
 
 def main() -> None:
@@ -380,25 +354,15 @@ def main() -> None:
     parser.add_argument("tables", nargs="*", default=list(DEFAULT))
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
-    parser.add_argument("--csv", help="add the rows that are missing in this file")
-    parser.add_argument("--debian", metavar="FILE", help="Debian's index, of --write-debian")
-    parser.add_argument("--write-debian", metavar="FILE", help="write apt's index to this file")
+    parser.add_argument("--csv", type=Path, default=ROWS, help="the file of the rows")
     parser.add_argument("--device", help="where the ensemble computes, as torch names it")
     parser.add_argument("--jobs", type=int, default=1, help="cores of the other methods")
-    options = parser.parse_args()
-    if options.write_debian:
-        debian_index().to_parquet(options.write_debian, compression="zstd")
-        return
-    settings = Settings(options.debian, options.device, options.jobs)
-    if options.csv:
-        add_missing(Path(options.csv), options.tables, options.splits, options.methods, settings)
-        return
-    rows = [
-        row
-        for name in options.tables
-        for row in run(name, options.splits, options.methods, settings)
-    ]
-    print(page_table(pd.DataFrame(rows)))
+    asked = parser.parse_args()
+    known = stored_rows(asked.csv)
+    done = set(zip(known["table"], known["split"], known["method"], strict=True))
+    for name in asked.tables:
+        for row in run(name, asked.splits, asked.methods, asked.device, asked.jobs, done):
+            _rows.add_rows(asked.csv, FIELDS, [row])
 
 
 if __name__ == "__main__":

@@ -12,10 +12,10 @@ from imcc import IMCCClassifier, IMCCClassifierCV
 from imcc.baselines import KernelRidgeBaseline
 from imcc.datasets import Dataset, paper_splits
 from imcc.metrics import METRICS, evaluate
-from imcc_paper import _rows, clustering
+from imcc_paper import clustering
 from imcc_paper.reproduction.rows import plan
 
-WEIGHTS, BETAS, COUNTS, SCALES = (0.1, 1.0), (0.01, 0.1, 1.0), (3, 200), (0.5, 1.0)
+WEIGHTS, BETAS, COUNTS = (0.1, 1.0), (0.01, 0.1, 1.0), (3, 200)
 
 
 @pytest.fixture
@@ -26,21 +26,19 @@ def tiny(monkeypatch, small_problem):
     monkeypatch.setattr(clustering, "WEIGHTS", WEIGHTS)
     monkeypatch.setattr(clustering, "BETAS", BETAS)
     monkeypatch.setattr(clustering, "N_CLUSTERS", COUNTS)
-    monkeypatch.setitem(clustering.WIDTHS, "searched", SCALES)
     return data
 
 
 @pytest.mark.filterwarnings("ignore:n_clusters=200 is more")
 @pytest.mark.filterwarnings("ignore:the best setting is at the edge of the grid")
-@pytest.mark.parametrize("width", ["paper", "searched"])
-def test_it_finds_what_the_searches_of_the_library_find(tiny, width):
-    rows = {row["variant"]: row for row in clustering.measure(clustering.Run("tiny", 1, 60, width))}
+def test_it_finds_what_the_searches_of_the_library_find(tiny):
+    rows = {row["variant"]: row for row in clustering.measure(clustering.Run("tiny", 1, 60))}
     assert list(rows) == list(clustering.VARIANTS)
     train, test = paper_splits(tiny, 2)[1]
     part = clustering.part_of(train, 60, 1)
     options = {
         "cv": KFold(5, shuffle=True, random_state=1),
-        "width_scales": clustering.WIDTHS[width],
+        "width_scales": 1.0,
     }
     same = options | {"betas": BETAS, "n_clusters": COUNTS, "random_state": 1}
     or_zero = (0.0, *WEIGHTS)
@@ -64,7 +62,7 @@ def test_it_finds_what_the_searches_of_the_library_find(tiny, width):
 
 
 def test_columns_are_standardized_by_the_training_rows(tiny, monkeypatch):
-    run = clustering.Run("tiny", 0, 50, "paper")
+    run = clustering.Run("tiny", 0, 50)
     far = tiny.X * 10.0 ** np.arange(tiny.X.shape[1])
     monkeypatch.setattr(clustering, "rows_of", lambda _: (far, tiny.Y > 0, tiny))
     monkeypatch.setattr(clustering, "STANDARDIZED", ("tiny",))
@@ -93,7 +91,7 @@ def test_random_clusters_have_the_sizes_of_k_means(small_problem):
 
 
 def test_random_clusters_are_searched_like_others(tiny):
-    rows = {r["variant"]: r for r in clustering.measure(clustering.Run("tiny", 0, 100, "paper"))}
+    rows = {r["variant"]: r for r in clustering.measure(clustering.Run("tiny", 0, 100))}
     train, test = paper_splits(tiny, 1)[0]
     row = rows["random"]
     weights = {name: row[name] for name in ("alpha", "beta", "gamma", "n_clusters")}
@@ -105,17 +103,6 @@ def test_random_clusters_are_searched_like_others(tiny):
     assert {key: row[key] for key in METRICS} == pytest.approx(expected, rel=1e-9)
 
 
-def test_a_device_gives_the_same(tiny):
-    """Up to the clusters, which are found by another k-means there."""
-    pytest.importorskip("torch")
-    run = clustering.Run("tiny", 0, 50, "paper")
-    rows = clustering.measure(run, device="cpu")
-    assert [row["variant"] for row in rows] == list(clustering.VARIANTS)
-    plain = clustering.measure(run)
-    assert rows[0]["cv_score"] == pytest.approx(plain[0]["cv_score"], rel=1e-9)
-    assert all(abs(row["average_precision"] - plain[0]["average_precision"]) < 0.2 for row in rows)
-
-
 def test_parts_contain_each_other_and_small_ones_are_left_out():
     train = np.arange(0, 300, 3)
     parts = [clustering.part_of(train, percent, 2) for percent in (5, 10, 50, 100)]
@@ -123,55 +110,10 @@ def test_parts_contain_each_other_and_small_ones_are_left_out():
     assert all(set(a) < set(b) for a, b in itertools.pairwise(parts))
     assert np.array_equal(parts[-1], train)
     assert not np.array_equal(parts[0], clustering.part_of(train, 5, 1))
-    runs = clustering.plan(["flags", "yeast"], 2, [100, 10], ["paper"])
-    assert [run[:3] for run in runs] == [
+    runs = clustering.plan(["flags", "yeast"], 2, [100, 10])
+    assert runs == [
         ("yeast", 0, 10),
         *(("flags", 0, 100), ("yeast", 0, 100)),
         ("yeast", 1, 10),
         *(("flags", 1, 100), ("yeast", 1, 100)),
     ]
-
-
-def rows_for(run, gain=0.0):
-    """Return rows of a run in which all variants but none gain as much."""
-    rows = []
-    for variant in clustering.VARIANTS:
-        row = dict.fromkeys(clustering.COLUMNS, 0.5) | run._asdict() | {"variant": variant}
-        row |= {name: 8 for name in clustering.WHOLE if name not in run._fields}
-        row["average_precision"] = 0.5 + (gain if variant != "none" else 0.0)
-        rows.append(row | {"device": "cpu"})
-    return rows
-
-
-def test_a_run_is_finished_when_all_variants_have_their_row(tmp_path):
-    file = tmp_path / "rows.csv"
-    run = clustering.Run("yeast", 0, 10, "paper")
-    _rows.add_rows(file, clustering.COLUMNS, rows_for(run))
-    assert clustering.stored_rows(file) == rows_for(run)
-    assert clustering.finished(rows_for(run)) == {run}
-    assert clustering.finished(rows_for(run)[:-1]) == set()
-
-
-def test_the_budget_failures_and_what_is_there_already(tmp_path, monkeypatch, capsys):
-    file = tmp_path / "rows.csv"
-    asked = []
-
-    def measure(run, device):
-        asked.append((run.data, device))
-        if run.data == "scene":
-            raise RuntimeError("broken")
-        return rows_for(run, 0.01)
-
-    monkeypatch.setattr(clustering, "measure", measure)
-    start = ["-o", str(file), "--splits", "1", "--percents", "100", "--data"]
-    assert clustering.main([*start, "yeast", "--for", "0"]) == 0
-    assert not asked
-    assert "1 runs are left" in capsys.readouterr().err
-    assert clustering.main([*start, "yeast", "scene", "image", "--device", "cuda"]) == 1
-    assert asked == [("yeast", "cuda"), ("scene", "cuda"), ("image", "cuda")]
-    text = capsys.readouterr()
-    assert "RuntimeError: broken" in text.err
-    assert "| 100 %, 2 data sets | +0.0100 |" in text.out
-    assert clustering.main([*start, "yeast", "image"]) == 0
-    assert clustering.main([*start, "yeast", "--widths", "searched", "--print"]) == 0
-    assert len(asked) == 3

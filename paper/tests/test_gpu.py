@@ -9,10 +9,10 @@ from imcc_paper._measured import Measurements
 
 def test_it_checks_and_would_notice(monkeypatch):
     pytest.importorskip("torch")
-    X, Y = gpu.made_up(560, 6, 3)
+    X, Y = gpu.made_up(540, 6, 3)
     lines = gpu.check_fits(X, Y, "cpu") + gpu.check_search(X[:60], Y[:60], "cpu", (3,))
-    lines += gpu.check_arrays(X, Y, "cpu")[:3]
-    assert len(lines) == 6 + 5 + 3
+    lines += gpu.check_arrays(X, Y, "cpu")[:1]
+    assert len(lines) == 6 + 5 + 1
     assert all(line.endswith("| same |") for line in lines)
     original = gpu.IMCCClassifier.decision_function
     monkeypatch.setattr(
@@ -28,18 +28,11 @@ def test_made_up_labels_are_of_both_kinds():
     assert np.all((Y.mean(axis=0) > 0.05) & (Y.mean(axis=0) < 0.6))
 
 
-def test_the_stream_is_checked_and_measured(monkeypatch):
+def test_the_stream_is_checked(monkeypatch):
     pytest.importorskip("torch")
     chunks = gpu.made_chunks(1500, 400)
     assert [len(X) for X, _ in chunks] == [400, 400, 400, 300]
     assert all(line.endswith("| same |") for line in gpu.check_stream(chunks, 30, "cpu"))
-    found = Measurements(device="a processor")
-    times = {"seconds": 2.0, "peak_gib": 3.0}
-    gpu.add_stream(chunks, 30, "cpu", lambda call: call() and times, found)
-    assert found.of("stream", "nystroem") == times | {"rows": 1500, "components": 30}
-    line = gpu.time_table(found).splitlines()[-1]
-    assert line.startswith("| a stream of 1,500 x 100 from host memory, 20 labels, 64 clusters,")
-    assert line.endswith("| 2.0 s | 3.0 GiB |")
     original = gpu.IMCCClassifier.decision_function
     monkeypatch.setattr(
         gpu.IMCCClassifier,
@@ -56,17 +49,3 @@ def test_memory_and_times_are_measured_on_any_device(monkeypatch):
     gpu.add_memory(200, "cpu", found)
     assert found.of("memory", "auto")["matrices"] == pytest.approx(2**23 / (8 * 200**2), rel=1e-4)
     assert gpu.memory_table(found).splitlines()[0] == "| what | n x n matrices, n = 200 |"
-
-
-def test_the_page_says_where_numbers_will_come_from_until_there_are_some():
-    assert gpu.blocks(Measurements())["gpu"].startswith("Not measured yet")
-    found = Measurements(device="NVIDIA H200")
-    times = {"seconds": 2.0, "peak_gib": 3.0, "rows": 40, "labels": 5}
-    for part in ("arts", "bibtex", "fit"):
-        found.add(part, "search", **times)
-    found.add("cpu", "arts", seconds=52, cores=16)
-    for case in ("auto", "spectral", "search"):
-        found.add("memory", case, matrices=2, rows=100)
-    text = gpu.blocks(found)["gpu"]
-    assert text.startswith("On an NVIDIA H200:")
-    assert "52 s on the 16 CPU cores" in text

@@ -55,16 +55,11 @@ def test_the_table_has_means_the_best_in_bold_and_nothing_that_failed():
     assert theirs == "| scikit-learn `A` | 0.300 | **0.100** | **0.200** | 0.200 | 0.4 |"
 
 
-def test_the_page_shows_the_committed_rows():
-    rows = other_libraries.read()
-    assert {row["data"] for row in rows} == set(other_libraries.DATA)
-    assert all(row["error"] or 0 < float(row["average_precision"]) < 1 for row in rows)
-    page = (DOCS / "compared_with.md").read_text("utf-8")
-    assert f"\n{other_libraries.page_table(rows)}\n" in page
-    numbers = {row["library"] for row in rows}
-    assert len(numbers) == 5  # one version of each library
-    named = " ".join(page.split())
-    assert all(number in named for number in numbers if not number.startswith("imcc "))
+def test_the_page_names_the_versions():
+    versions = {row["library"] for row in other_libraries.read()}
+    assert len(versions) == 5  # one of each library
+    page = " ".join((DOCS / "compared_with.md").read_text("utf-8").split())
+    assert all(name in page for name in versions if not name.startswith("imcc "))
 
 
 def test_what_the_page_says_about_the_best_is_so():

@@ -1,6 +1,5 @@
 """The committed rows belong to the experiments, and the pages are what the rows give."""
 
-import html
 import re
 from dataclasses import replace
 
@@ -10,7 +9,7 @@ import pytest
 from imcc.comparison import ScoreTable, compare, effect_size
 from imcc.experiment import EACH, Store, compare_with_published
 from imcc.metrics import METRICS
-from imcc_paper import reports, reproduce
+from imcc_paper import reproduce
 from imcc_paper.places import PUBLISHED, RESULTS
 from imcc_paper.reproduction import figure, paper, per_set, ranked, rows, screen, tables
 from imcc_paper.reproduction.ranked import differences
@@ -57,46 +56,6 @@ def test_everything_written_is_what_the_rows_give(built):
 def test_every_block_is_used(built):
     marked = "".join(path.read_text("utf-8") for path in reproduce.MARKED)
     assert set(re.findall(r"<!-- make reproduce: ([\w-]+) -->", marked)) == set(built.blocks)
-
-
-def test_rivals_are_shown_on_the_page_and_in_the_appendix(monkeypatch):
-    names = [f"rivals-{kind}{end}" for kind in ("development", "outside") for end in ("", "-sets")]
-    found = {name: f"<{name}>" for name in [*names, "rivals-cap"]}
-    monkeypatch.setattr(reproduce.page, "blocks", lambda rows: found)
-    monkeypatch.setattr(reproduce.rivals, "stored_rows", lambda: [{}])
-    shown = reproduce.rivals_blocks()
-    kept = {name: re.findall(r"<(.*?)>", text) for name, text in shown.items()}
-    assert kept == {
-        "rivals": ["rivals-cap", "rivals-development", "rivals-outside"],
-        "rivals-tables": ["rivals-development-sets", "rivals-outside-sets"],
-    }
-    monkeypatch.setattr(reproduce.rivals, "stored_rows", list)
-    assert reproduce.rivals_blocks() == dict.fromkeys(("rivals", "rivals-tables"), "<rivals-cap>")
-
-
-def test_the_report_says_the_same(built, tmp_path):
-    """The first screen of the report and the page follow one rule."""
-    report = reports.write(tmp_path, "paper").read_text("utf-8")
-    answers = re.findall(r'<p class="answer[^"]*">[^<]*</p><p>([^<]*)</p>', report)
-    winner, lead, significant, _ = map(html.unescape, answers)
-    page = " ".join(built.blocks["says"].split())
-    rank, n = re.search(
-        r"without the calibrated forms of other methods ([\d.]+) of (\d+)", page
-    ).groups()
-    assert winner.startswith(f"{rows.CONTROL} has the best mean rank")
-    assert f", {float(rank):g} of {n} methods" in winner
-    alike = re.search(r"test of the ranks, (.*?) are not significantly", page)[1]
-    for method in re.search(r"not significantly different from (.*?) at the level", significant)[
-        1
-    ].split():
-        assert method in ("and",) or rows.named(method.strip(",")) in alike
-    numbers = re.findall(r"(\+[\d.]+ ± [\d.]+) against (\w+)", lead)
-    assert len(numbers) == 2  # the next and the control
-    for number, method in numbers:
-        line = next(
-            x for x in built.blocks["methods"].splitlines() if f"| {rows.named(method)} |" in x
-        )
-        assert f"| {number} (" in line
 
 
 def test_a_number_that_was_changed_by_hand_is_found(built, tmp_path, monkeypatch):
@@ -253,25 +212,25 @@ def test_first_places_and_where_not():
     assert ranked.behind(compared["average_precision"], "kernel_ensemble") == [("d1", ["a"])]
 
 
-def test_log_losses_of_methods_and_of_their_calibrated_forms():
+def test_log_losses_are_of_the_splits_that_all_methods_have():
     found = screen.log_losses(
         [
-            {"data": data, "method": method, "stage": stage, "log_loss": value}
-            for data, method, stage, value in (
-                ("a", "kernel ridge", "before", 1.0),
-                ("a", "kernel ridge", "before", 3.0),
-                ("b", "kernel ridge", "before", 4.0),
-                ("a", "kernel ridge", "after", 0.5),
-                ("b", "kernel ridge", "after", 0.7),
-                ("c", "kernel ridge", "after", 9.0),
-                ("a", "unknown", "before", 9.0),
-                ("a", "ensemble", "after", 0.1),
-                ("b", "ensemble", "after", 0.3),
+            {"data": data, "split": split, "method": method, "stage": stage, "log_loss": value}
+            for data, split, method, stage, value in (
+                ("a", 0, "kernel ridge", "before", 1.0),
+                ("a", 1, "kernel ridge", "before", 3.0),
+                ("b", 0, "kernel ridge", "before", 4.0),
+                ("a", 0, "kernel ridge", "after", 0.5),
+                ("b", 0, "kernel ridge", "after", 0.7),
+                ("c", 0, "kernel ridge", "after", 9.0),
+                ("a", 0, "unknown", "before", 9.0),
+                ("a", 0, "ensemble", "after", 0.1),
+                ("b", 0, "ensemble", "after", 0.3),
             )
         ]
     )
-    means = {"kernel_ridge": 3.0, "kernel_ridge_calibrated": 0.6, "kernel_ensemble": 0.2}
-    assert found == (2, pytest.approx(means))
+    means = {"kernel_ridge": 2.5, "kernel_ridge_calibrated": 0.6, "kernel_ensemble": 0.2}
+    assert found == (2, 2, pytest.approx(means))
 
 
 def test_the_figure_says_what_it_shows(built):

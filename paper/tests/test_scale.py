@@ -42,8 +42,8 @@ def test_approximation_makes_a_table_and_a_plot(small_problem, tmp_path, monkeyp
     assert len(lines) == 2 + 3 * 5
     assert any(line.startswith("| yeast | Nyström, k-means | 10 |") for line in lines)
     assert len(approximation.table(results, (0, 20)).splitlines()) == 2 + 3 * 3
-    approximation.plot(results, tmp_path / "plot.svg")
+    approximation.plot(results, tmp_path / "plot.svg", "")
     text = (tmp_path / "plot.svg").read_text()
     assert "Nyström, random rows" in text
-    approximation.plot(results, tmp_path / "again.svg")
+    approximation.plot(results, tmp_path / "again.svg", "")
     assert (tmp_path / "again.svg").read_text() == text

@@ -9,17 +9,15 @@ import numpy as np
 
 from imcc.experiment import EACH, Cell, Store, compare_with_published
 from imcc.metrics import METRICS
+from imcc_paper._measured import table
 from imcc_paper.places import PUBLISHED
-from imcc_paper.published import DECIMALS
-from imcc_paper.published import table as published_table
 from imcc_paper.reproduction.ranked import FEWEST
-from imcc_paper.reproduction.rows import listed, named, present, prose, table
+from imcc_paper.reproduction.rows import listed, named, present, prose
 
 PAPER = ("imcc", "brsvm", "ecc", "mahr", "llsf", "jfsc", "lift")
 SELECTIONS = {"average_precision": "average precision", EACH: "each metric itself"}
 #: So many of the paper's standard deviations may our mean be worse.
 DEVIATIONS = 2
-ROUNDING = 0.5 * 10**-DECIMALS
 
 
 def cells(
@@ -54,7 +52,7 @@ def by_deviations(cell: Cell) -> str:
     """Return the verdict on a cell by the paper's standard deviation alone."""
     if cell.difference is None:
         return "missing"
-    room = DEVIATIONS * max(cell.published_std, ROUNDING) + ROUNDING
+    room = DEVIATIONS * max(cell.published_std, cell.rounding) + cell.rounding
     if abs(cell.difference) <= room:
         return "reproduced"
     better = (cell.difference > 0) == METRICS[cell.metric].greater_is_better
@@ -115,7 +113,13 @@ def some_cells(store: Store) -> str:
 
     Below the table it says which of the six are below the paper's number by more than 0.01.
     """
-    scores, printed = store.scores("average_precision"), published_table("average_precision")
+    metric = "average_precision"
+    scores = store.scores(metric)
+    printed = {
+        (cell.dataset, cell.method): cell.published_mean
+        for cell in compare_with_published({metric: scores}, PUBLISHED).cells
+        if cell.metric == metric
+    }
     rows, below = [], []
     for method in _SOME_METHODS:
         j = scores.methods.index(method)
@@ -124,8 +128,8 @@ def some_cells(store: Store) -> str:
             i = scores.datasets.index(dataset)
             mean, std = scores.mean()[i, j], scores.std()[i, j]
             text = f"{mean:.3f} ± {std:.3f}"
-            if method in printed.methods:
-                paper = printed.cell(dataset, method)[0]
+            paper = printed.get((dataset, method))
+            if paper is not None:
                 text += f" ({paper:.3f})"
                 if method != "imcc" and paper - mean > 0.01:
                     below.append(f"{named(method)} on {dataset} ({paper - mean:.3f})")
@@ -181,8 +185,3 @@ def readme_counts(store: Store) -> str:
         n = counts(cells(store, selection, "imcc", "imcc"), "welch")
         rows.append([words, *(str(n[v]) for v in ("reproduced", "better", "worse"))])
     return table(["settings chosen by", "reproduced", "better", "worse"], rows)
-
-
-def n_published() -> int:
-    """Return how many numbers the paper has for one method."""
-    return sum(len(published_table(metric).datasets) for metric in METRICS)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from imcc.comparison import ScoreTable
 from imcc.experiment import Experiment, Store, load_experiment
 from imcc.metrics import METRICS
-from imcc_paper._measured import paragraph
+from imcc_paper._measured import paragraph, table
 from imcc_paper.places import EXPERIMENTS, RESULTS
 
 TITLES = {
@@ -68,12 +68,6 @@ def opened(folder: Path, experiment: str) -> Store:
     store = Store.create(folder / f"{experiment}.sqlite", plan(experiment))
     store.merge(rows_of(experiment))
     return store
-
-
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a Markdown table, the first column left and the others right."""
-    lines = ["| " + " | ".join(header) + " |", "| --- |" + " ---: |" * (len(header) - 1)]
-    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
 
 
 def prose(text: str) -> str:

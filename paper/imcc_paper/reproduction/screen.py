@@ -9,6 +9,7 @@ import numpy as np
 
 from imcc.comparison import Comparison, ScoreTable, bayesian_signed_rank, effect_size
 from imcc.experiment import EACH, Store
+from imcc_paper._measured import table
 from imcc_paper.reproduction import paper
 from imcc_paper.reproduction.ranked import (
     FEW,
@@ -29,7 +30,6 @@ from imcc_paper.reproduction.rows import (
     named,
     prose,
     splits_text,
-    table,
 )
 from imcc_paper.reproduction.times import ratio, training_times
 
@@ -58,7 +58,7 @@ def methods_table(
     store: Store,
     tables: Tables,
     outside: Tables,
-    losses: tuple[int, Mapping[str, float]],
+    losses: tuple[int, int, Mapping[str, float]],
     *,
     short: bool,
 ) -> str:
@@ -82,7 +82,7 @@ def methods_table(
             [
                 f"**{named(method)}**" if own else named(method),
                 f"{means[j]:.4f}",
-                f"{losses[1][method]:.4f}" if method in losses[1] else "",
+                f"{losses[2][method]:.4f}" if method in losses[2] else "",
                 f"{compared.mean_ranks[j]:.2f}",
                 str(firsts[j]),
                 *("" if own else _gap_cell(of, method) for of in (scores, others)),
@@ -104,10 +104,10 @@ def methods_table(
         f"({_sizes(store)} training rows), on the splits that all of these methods share: "
         f"{splits_text(runs)}. Differences: on all splits that two methods share, with a 95 % "
         "interval (Student's t over data sets), in brackets on how many data sets the ensemble is "
-        f"better. Log loss: {losses[0]} of the data sets, three splits, where it was measured "
-        "([](probabilities.md)). Training time: search included, one thread of a CPU, relative to "
-        "the ensemble on the same data sets and kind of machine (geometric mean), several at a "
-        "time, so that small differences mean nothing."
+        f"better. Log loss: {losses[0]} of the data sets, {losses[1]} splits in all, where it was "
+        "measured for all ([](probabilities.md)). Training time: search included, one thread of a "
+        "CPU, relative to the ensemble on the same data sets and kind of machine (geometric mean), "
+        "several at a time, so that small differences mean nothing."
     )
     return table(header, rows) + "\n\n" + prose(note).rstrip()
 
@@ -124,7 +124,7 @@ def _times(store: Store) -> dict[str, str]:
     return {method: f"{factor:.2g}" for method, factor in ratios.items() if factor is not None}
 
 
-def log_losses(rows: Sequence[Mapping[str, Any]]) -> tuple[int, dict[str, float]]:
+def log_losses(rows: Sequence[Mapping[str, Any]]) -> tuple[int, int, dict[str, float]]:
     """Return the mean log loss of each method, from the rows of results/calibration.csv.
 
     Before calibration it is that of the method itself, after it that of its calibrated form; the
@@ -132,23 +132,25 @@ def log_losses(rows: Sequence[Mapping[str, Any]]) -> tuple[int, dict[str, float]
 
     Returns
     -------
-    n_datasets : int
-        Those that all methods have, which the means are over.
+    n_datasets, n_splits : int
+        Those that all methods have, which the means are over: first over the splits of a data set.
     means : dict of str to float
     """
     methods = {name.lower(): method for method, name in NAMES.items()}
-    cells: dict[str, dict[str, list[float]]] = {}
+    losses: dict[str, dict[tuple[str, int], float]] = {}
     for row in rows:
         method = methods.get(row["method"].lower())
         if method is not None:
             if row["stage"] == "after" and method != CONTROL:
                 method = f"{method}_calibrated"
-            cells.setdefault(method, {}).setdefault(row["data"], []).append(row["log_loss"])
-    common = set.intersection(*(set(of) for of in cells.values()))
-    return len(common), {
-        method: float(np.mean([np.mean(of[dataset]) for dataset in sorted(common)]))
-        for method, of in cells.items()
+            losses.setdefault(method, {})[row["data"], row["split"]] = row["log_loss"]
+    common = sorted(set.intersection(*(set(of) for of in losses.values())))
+    datasets = sorted({data for data, _ in common})
+    means = {
+        method: np.mean([np.mean([of[at] for at in common if at[0] == d]) for d in datasets])
+        for method, of in losses.items()
     }
+    return len(datasets), len(common), {method: float(mean) for method, mean in means.items()}
 
 
 def says(store: Store, tables: Tables, outside: Tables) -> str:
@@ -256,7 +258,7 @@ def _reproduced(store: Store) -> str:
         for m in others[:2]
     )
     return (
-        f"**The paper's {paper.n_published()} numbers for IMCC**: {own['reproduced']} are equal to "
+        f"**The paper's {sum(own.values())} numbers for IMCC**: {own['reproduced']} are equal to "
         f"ours within the rule (no significant difference by Welch's t, 5 %), {own['better']} of "
         f"ours are better and {own['worse']} worse, if average precision chooses the setting; "
         f"{each['reproduced']}, {each['better']} and {each['worse']} if each metric chooses its "

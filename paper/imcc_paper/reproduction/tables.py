@@ -10,6 +10,7 @@ import numpy as np
 from imcc.comparison import ScoreTable, bayesian_signed_rank, holm, wilcoxon_p
 from imcc.experiment import LABEL_RANGES, Store
 from imcc.metrics import METRICS
+from imcc_paper._measured import table
 from imcc_paper.places import RESULTS
 from imcc_paper.reproduction import paper
 from imcc_paper.reproduction.figure import RIVALS
@@ -34,7 +35,6 @@ from imcc_paper.reproduction.rows import (
     present,
     prose,
     splits_text,
-    table,
 )
 from imcc_paper.reproduction.screen import METRIC, SPLITS, Tables, gap_text
 
@@ -204,7 +204,7 @@ def _beside(store: Store) -> Iterator[str]:
         "stricter where there are many splits: the means are not significantly different (Welch's "
         "t, 5 %; of equal means it calls 5 % different). Both allow for the rounding of the print. "
         "In doubt are cells whose printed deviations show failed runs "
-        "(`imcc_paper.published.SLIPS`); they are counted."
+        "(`paper/published/README.md`); they are counted."
     )
     yield paper.verdicts(store) + "\n"
     yield prose(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from imcc.experiment import Run, Store
-from imcc_paper.reproduction.rows import table
+from imcc_paper._measured import table
 
 PLACES = ("CPU", "GPU")
 #: Median training seconds of a method by data set and processor.

@@ -1,7 +1,7 @@
 """Strong rivals of the ensemble: settings searched, probabilities calibrated, and a stack of them.
 
-    python -m imcc_paper.rivals --jobs 16 --minutes 9               all that is not in the file
-    python -m imcc_paper.rivals --sets image yeast --methods svm --cap 60
+    python -m imcc_paper.rivals --cache FOLDER --jobs 16            all that is not in the file
+    python -m imcc_paper.rivals --cache FOLDER --sets image yeast --methods svm
     python -m imcc_paper.rivals --merge other/rivals.csv                  rows of another machine
 
 The protocol, fixed before any row was computed; nothing is changed after rows are seen:
@@ -17,10 +17,10 @@ ensemble of imcc is run as it is, with nothing to choose.
 
 **Tuning.**  Once per data set and method, on the training part of a split that is not reported
 (seed 2000; at most 8000 rows of it), of which a quarter is held out.  At most 12 settings: the
-first one fixed, the others drawn at random; the search ends at ``--cap`` CPU seconds (120), the
-same for all, and a setting that is not finished by then does not count.  The lowest log loss wins.
-The numbers of trees and epochs are found on the held-out rows with it.  A method none of whose
-settings is finished by then keeps its first one.
+first one fixed, the others drawn at random; the search ends at ``--cap`` CPU seconds (60 for all
+committed rows), the same for all, and a setting that is not finished by then does not count.  The
+lowest log loss wins.  The numbers of trees and epochs are found on the held-out rows with it.  A
+method none of whose settings is finished by then keeps its first one.
 
 **Splits.**  Repetitions 0, 1 and 2 of :func:`imcc.datasets.paper_splits`, those of the paper's
 experiment, so rows can be compared with ``paper.csv``.  Sets with more than 20,000 rows: at most
@@ -39,9 +39,7 @@ limit is left out, and the row says so.  Its seconds are the sums of those of it
 **Time.**  CPU seconds of one thread each: of the search, of the out-of-fold fits, of the fit, and
 of predicting the test rows.
 
-Each data set and method is a task in a process of its own; those of large sets are several, one
-for the search and the first fold, which the others wait for, and one per further fit.  What is
-finished is kept in ``--cache`` (settings, out-of-fold scores, rows), so a stopped program goes on
-where it was.  Data sets have a name of :mod:`imcc.datasets`, of ``imcc_paper.outside_sets``, or are
-files that imcc reads.
+Each data set and method is a task in a process of its own.  What is finished is kept in ``--cache``
+(settings, out-of-fold scores, rows), so a stopped program goes on where it was.  Data sets have a
+name of :mod:`imcc.datasets`, of ``imcc_paper.outside_sets``, or are files that imcc reads.
 """

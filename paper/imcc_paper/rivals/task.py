@@ -12,7 +12,7 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -65,7 +65,7 @@ class Limits(NamedTuple):
     """Limits of a task: settings, CPU seconds of the search, and of one fit."""
 
     settings: int = 12
-    cap: float = 120.0
+    cap: float = 60.0
     fit_cap: float = 300.0
 
 
@@ -177,29 +177,29 @@ class Task:
         self.tuning = tuning_rows(self.data)
         self.splits = reported_splits(self.data)
 
-    def run(self, parts: Sequence[str] = PARTS) -> None:
-        """Compute what is missing of some parts; the last part writes the rows."""
+    def run(self) -> None:
+        """Compute what is missing, and write the rows."""
         with threadpool_limits(1), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of iterations that are limited, and rare labels
             try:
                 if self.method == STACK:
                     self._stack()
                 elif not self.row_file(SPLITS[-1]).exists():
-                    self._single(parts)
+                    self._single()
             except OverLimitError as error:
                 self._give_up(OVER, str(error))
             except RuntimeError as error:
                 self._give_up(FAILED, str(error))
 
-    def _single(self, parts: Sequence[str]) -> None:
+    def _single(self) -> None:
         rival = RIVALS[self.method]
         if rival.needs:
             import_module(rival.needs)  # before the processes that are timed
         chosen = self._search()
         folds = list(KFold(3, shuffle=True, random_state=TUNING_SEED).split(self.tuning))
-        for part in parts:
+        for part in parts_of(self.method):
             file, number = self.folder / f"{part}.npz", int(part[-1])
-            if file.exists() or part not in parts_of(self.method):
+            if file.exists():
                 continue
             if part.startswith("oof"):
                 train, test = (self.tuning[rows] for rows in folds[number])
@@ -209,8 +209,7 @@ class Task:
                 seed = split_seed(SEED, self.data.name, self.data.n_rows, number)
             fit = partial(self._fit, train, test, chosen["setting"], self._seed(seed))
             _write_arrays(file, self._limited(fit))
-        if all((self.folder / f"{part}.npz").exists() for part in parts_of(self.method)):
-            self._judge(chosen, folds)
+        self._judge(chosen, folds)
 
     def _judge(self, chosen: dict[str, Any], folds: list[tuple[np.ndarray, np.ndarray]]) -> None:
         """Write the rows of a method whose parts are all there."""
