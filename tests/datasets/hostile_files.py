@@ -164,6 +164,8 @@ CASES: dict[str, Callable[[], Case]] = {
     ),
     "gz svmlight of short rows": lambda: packed("t.svm", b"", b"1 0:1\n", {}),
     "gz svmlight of labels": lambda: packed("t.svm", b"", b"1\n", {}),
+    "gz svmlight of damaged entries": lambda: packed("t.svm", b"1 ", b": ", {}),
+    "gz svmlight of one long row": lambda: packed("t.svm", b"1 ", b"1:1 ", {}),
     "gz svmlight of one line": lambda: packed("t.svm", b"1", b",1", {}, b" 0:1\n"),
     "svmlight labels declared": lambda: ("t.svm", b"1 5 500000000\n0 1:1\n", {}),
     "svmlight features declared": lambda: ("t.svm", b"1 500000000 5\n0 1:1\n", {}),

@@ -12,11 +12,14 @@ import pytest
 import scipy.sparse as sp
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import ExtraTreeClassifier
 
 from imcc import IMCCClassifier
 from imcc.persistence import ModelFileError, load_model, save_model, untrusted_types
+from imcc.persistence._checks import _has_valid_indices
 from imcc.persistence._file import _digest
 from imcc.tables import TableClassifier
 
@@ -129,6 +132,26 @@ def test_a_sparse_matrix_that_is_packed(sparse_model, tmp_path):
 
     with pytest.raises(ModelFileError, match="is invalid"):
         load_model(rewritten(sparse_model, tmp_path / "m", change))
+
+
+def test_a_sparse_matrix_under_another_name_is_not_left_unchecked(sparse_model, tmp_path):
+    def change(members):
+        in_sparse(setting("indices", 3, 2**30))(members)
+        (name,) = (name for name in members if name.endswith(".npz"))
+        members["x.bin"] = members.pop(name)
+        members["schema.json"] = members["schema.json"].replace(name.encode(), b"x.bin")
+
+    with pytest.raises(ModelFileError, match="suffix"):
+        load_model(rewritten(sparse_model, tmp_path / "m", change))
+
+
+def test_a_tree_beside_a_vocabulary_does_not_hide_it(problem):
+    tree = ExtraTreeClassifier(random_state=0).fit(*problem).tree_
+    vectorizer = CountVectorizer().fit(["a word or two"])
+    vectorizer.tree_, vectorizer.n_features_in_ = tree, tree.n_features
+    assert _has_valid_indices(vectorizer)
+    vectorizer.vocabulary_["word"] = 10**6
+    assert not _has_valid_indices(vectorizer)
 
 
 def test_random_damage_never_crashes(sparse_model, problem, tmp_path):

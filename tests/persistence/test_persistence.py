@@ -93,6 +93,11 @@ def test_card_of_a_search(data, tmp_path):
     }
     assert card.params == search.best_params_
     assert card.model == "StandardScaler -> TunedThresholds(IMCCClassifierCV)"
+    several = IMCCClassifierCV(**GRID, random_state=0).set_params(
+        scoring=["ranking_loss", "coverage"], refit=False
+    )
+    several.fit(data.X, data.Y)  # there is no best setting
+    assert read_card(save_model(several, tmp_path / "m", data)).metrics == {}
     given = read_card(save_model(model, tmp_path / "m", data, metrics={"mine": 1}))
     assert given.metrics == {"mine": 1.0}
     other = Dataset(data.X, data.Y[:, :1], list("abcde"), ["one"])

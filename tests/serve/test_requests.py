@@ -16,9 +16,11 @@ from starlette.testclient import TestClient
 from imcc import IMCCClassifier, KernelEnsembleClassifier, load_model, save_model
 from imcc._utils.errors import ImccError
 from imcc.estimators import TunedThresholds
-from imcc.persistence import ModelFileError
+from imcc.persistence import ModelFileError, read_card
 from imcc.serve import make_app
-from imcc.tables import read_dataset
+from imcc.serve._app import _ENVIRONMENT, app_of_environment
+from imcc.tables import TableClassifier, read_dataset
+from tests.serve.conftest import customers
 
 HEADERS = {"content-type": "application/json"}
 
@@ -195,6 +197,30 @@ def test_only_this_machine_asks_by_its_name(model_file):
     assert TestClient(app, base_url="http://evil.example").get("/health").status_code == 400
     for name in ("localhost:8000", "127.0.0.1:8000"):
         assert TestClient(app, base_url=f"http://{name}").get("/health").status_code == 200
+
+
+def test_a_process_refuses_a_file_that_was_replaced(tmp_path, monkeypatch):
+    frame, labels = customers()
+    path = tmp_path / "m.skops"
+    for seed in (0, 1):
+        model = IMCCClassifier(n_clusters=4, random_state=seed).fit(frame[["age"]], labels)
+        save_model(model, path, card=read_card(path) if seed else None)
+        if not seed:
+            options = {"path": str(path), "digest": make_app(path).state.digest}
+            monkeypatch.setenv(_ENVIRONMENT, json.dumps(options))
+            assert app_of_environment().state.digest == options["digest"]
+    with pytest.raises(ModelFileError, match="changed"):
+        app_of_environment()
+
+
+def test_values_of_training_rows_are_not_on_the_page_without_held_out_rows(tmp_path):
+    frame, labels = customers()
+    frame.loc[0, "plan"] = "secret"
+    model = TableClassifier(IMCCClassifier(n_clusters=4, random_state=0), thresholds=None)
+    client = served(tmp_path, model.fit(frame, labels))
+    page = client.get("/model").text
+    assert "plan" in page
+    assert "secret" not in page
 
 
 # Models that were not fitted to a table.

@@ -13,8 +13,6 @@ import uvicorn  # noqa: F401  # without it, these tests are skipped; under CI th
 from click.testing import CliRunner
 
 from imcc.cli._app import app
-from imcc.persistence import ModelFileError
-from imcc.serve import _app
 
 
 def slow_request(server, body, sent):
@@ -59,16 +57,6 @@ def test_a_killed_process_is_replaced(serve_command, model_file, records):
         os.kill(int(worker), signal.SIGKILL)
     server.until_answered()
     assert server.ask(records) == expected
-
-
-def test_all_processes_have_the_same_file(model_file, monkeypatch):
-    card = _app.make_app(model_file).state.card
-    options = {"path": str(model_file), "card": card}
-    monkeypatch.setenv("IMCC_SERVE", json.dumps(options))
-    assert _app.app_of_environment().state.card == card
-    monkeypatch.setenv("IMCC_SERVE", json.dumps(options | {"card": "another"}))
-    with pytest.raises(ModelFileError, match="changed"):
-        _app.app_of_environment()
 
 
 @pytest.mark.parametrize(

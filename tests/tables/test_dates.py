@@ -118,6 +118,14 @@ def test_years_of_two_digits_are_asked_for(values, layout):
     assert days(values, date_formats={"d": layout}) == [number(1999, 5, 31), number(2005, 6, 1)]
 
 
+@pytest.mark.parametrize("seconds", [2**61, -(2**40), 253_402_300_800])
+def test_later_dates_that_do_not_exist(seconds):
+    encoder = TableEncoder().fit({"d": DAYS, "x": np.arange(len(DAYS)) + 0.5})
+    values = pa.array([0, seconds], pa.int64()).cast(pa.timestamp("s"))
+    with pytest.raises(TableError, match=r"row 1: .*years 1 to 9999"):
+        encoder.transform(pa.table({"d": values, "x": [0.5, 1.5]}))
+
+
 @pytest.mark.parametrize("fitted", [DAYS, TIMES, [day.isoformat() for day in DAYS]])
 @pytest.mark.parametrize("later", [[20210501], [20210501.0], [True], [1.5, None], ["20210501"]])
 def test_numbers_are_no_dates(fitted, later):

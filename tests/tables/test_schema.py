@@ -216,6 +216,7 @@ def test_it_can_be_read():
 # Numbers as text: for each column, how its numbers are written, and what they are.
 NUMBERS = {
     "comma": (["170,5", "160", "-3,25", "n/a"], ",", False, [170.5, 160, -3.25, np.nan]),
+    "exponent": (["1,5", "1e5", "-3,25", "2"], ",", False, [1.5, 1e5, -3.25, 2]),
     "points": (["1.234,50", "7,5", "12.000", "3"], ".,", False, [1234.5, 7.5, 12000, 3]),
     "point": (["1.234", "7.5", "12.25", "3"], ".", False, [1.234, 7.5, 12.25, 3]),
     # No number begins with a zero before its thousands.

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 # Labels, and pairs of labels, that are shown.
 _TOP = 10
+# Parameters of imcc.datasets.read that are not for --read.
+_NOT_READ = ("path", "inputs", "labels", "label_prefix", "schema", "drop")
 
 
 @click.group()
@@ -294,6 +296,9 @@ def convert(
     """
     from imcc.datasets import write
 
+    for name, _ in settings:
+        if name in _NOT_READ:
+            raise click.UsageError(f"--read {name}: it is an argument or an option of its own")
     reading: dict[str, Any] = {**(labels or {}), **dict(settings)}
     pairs = [value for name, value in settings if name == "variables"]
     with problems_reported(), working("converting"):

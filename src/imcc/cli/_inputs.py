@@ -57,9 +57,11 @@ def sources(inputs: tuple[str, ...], **reading: Any) -> list[Any]:
 
 def _standard_input(format: str = "csv", max_bytes: int | None = None, **_: Any) -> Any:  # noqa: A002
     """Return what is read from the standard input, which has no name to say its format."""
+    from imcc._utils.validation import check_choice
     from imcc.datasets._files import Content
     from imcc.datasets._formats import FORMATS
 
+    check_choice("format", format, list(FORMATS))
     name = f"stdin{FORMATS[format].suffixes[0]}"
     content = sys.stdin.buffer.read()
     return Content(content, name, "the standard input", Path(name), max_bytes)

@@ -35,6 +35,9 @@ _ENTRY = re.compile(rf"\s*+(\d++\s++(?:{_QUOTED}|[^\s,'\"]++))\s*+(,|$)")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
 
+# Any file may have so many attributes, which take more memory than the name of a feature.
+_FEW_ATTRIBUTES = 2**18
+
 _NUMERIC = ("numeric", "real", "integer")
 _TEXT = ("string", "date")
 
@@ -125,7 +128,7 @@ class _Parser:
                 f"the attribute {name!r} has the unknown type {kind[:40]!r}; supported are "
                 "numeric, real, integer, string, date and {a, list, of, values}"
             )
-        self.content.check_columns(len(self.attributes), "attributes")
+        self.content.check_columns(len(self.attributes), "attributes", _FEW_ATTRIBUTES)
 
     def _read_row(self, text: str, line: int) -> None:
         is_sparse = text[0] == "{"

@@ -22,6 +22,7 @@ import numpy as np
 
 from imcc._utils.errors import InvalidArgumentError, given
 from imcc._utils.progress import report_progress
+from imcc._utils.validation import check_count
 from imcc.datasets._errors import DataFormatError, listed, warn_user
 
 #: Default limit of the decompressed size of a file in bytes: 1 GiB.  It is lower for small files
@@ -104,9 +105,9 @@ class Content:
         allowed = max(_FEW_CELLS, _CELLS_PER_BYTE * self.size, (self.max_bytes or 0) // 8)
         return min(MAX_CELLS, allowed)
 
-    def check_columns(self, count: int, what: str) -> None:
-        """Raise an error for more columns than a file of its size may declare."""
-        allowed = max(_FEW_COLUMNS, self.size, (self.max_bytes or 0) // 8)
+    def check_columns(self, count: int, what: str, few: int = _FEW_COLUMNS) -> None:
+        """Raise an error for more columns than a file of its size, and any file, may declare."""
+        allowed = max(few, self.size, (self.max_bytes or 0) // 8)
         check_size(1, count, what, min(MAX_COLUMNS, allowed), self.path)
 
     def check_cells(self, rows: int, columns: int, what: str) -> None:
@@ -235,6 +236,8 @@ def open_all(
     sources: Source | Sequence[Source], *, max_bytes: int | None = None, member: str | None = None
 ) -> list[Content]:
     """Open one source or each of several."""
+    if max_bytes is not None:
+        check_count("max_bytes", max_bytes)
     if isinstance(sources, (str, os.PathLike, Content)):
         sources = [sources]
     if not sources:

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from imcc._utils.errors import InvalidArgumentError, given
 from imcc._utils.progress import report_progress
-from imcc._utils.validation import check_choice
+from imcc._utils.validation import check_choice, check_count
 from imcc.datasets._coding import Coding
 from imcc.datasets._dataset import Dataset, default_names
 from imcc.datasets._errors import DataFormatError, warn_user
@@ -79,17 +79,18 @@ class _Rows:
         parts = text.split()
         numbers = [] if b":" in parts[0] else [float(label) for label in parts.pop(0).split(b",")]
         labels = [int(number) for number in numbers]
-        entries = [part.split(b":") for part in parts]
-        indices = [int(index) for index, _ in entries]
-        values = [float(value) for _, value in entries]
         if labels != numbers or any(abs(label) >= _LARGEST for label in labels):
             raise ValueError("a label is not an integer, or too large")
-        if sorted(set(indices)) != indices or (
-            indices and not 0 <= indices[0] <= indices[-1] < _LARGEST
-        ):
-            raise ValueError("the indices do not ascend, or one is negative or too large")
-        self.indices.extend(indices)
-        self.values.extend(values)
+        last = -1
+        # One after the other: lists of all entries need many times the memory of the file.
+        for part in parts:
+            entry, value = part.split(b":")
+            index = int(entry)
+            if not last < index < _LARGEST:
+                raise ValueError("the indices do not ascend, or one is negative or too large")
+            self.indices.append(index)
+            self.values.append(float(value))
+            last = index
         self.starts.append(len(self.values))
         self.labels.extend(labels)
         self.n_labels.append(len(labels))
@@ -137,7 +138,7 @@ def read_svmlight(
     extreme classification repository; features and labels are then counted from 0.
     """
     check_choice("index_base", index_base, _INDEX_BASES)
-    if n_features is not None and not 1 <= n_features <= MAX_COLUMNS:
+    if n_features is not None and check_count("n_features", n_features) > MAX_COLUMNS:
         raise InvalidArgumentError(
             "n_features", f"must be from 1 to {MAX_COLUMNS}, got {n_features!r}"
         )

@@ -35,6 +35,8 @@ _OURS = "imcc"
 _COMPRESSED_FORMATS = ("csr", "csc")
 _INDEX_TYPES = (np.dtype(np.int32), np.dtype(np.int64))
 _PARTS = ("data", "format", "indices", "indptr", "shape")
+# Suffixes of what the loaders of skops read, by which it is checked.
+_SUFFIXES = {"NdArrayNode": ".npy", "SparseMatrixNode": ".npz"}
 # Levels of JSON in a schema.
 _MAX_DEPTH = 200
 _WHERE = {**CLASSES, **PARTS}
@@ -155,6 +157,8 @@ def _check_schema(schema: Any, path: str) -> None:
         number, file, content = node.get("__id__"), node.get("file"), node.get("content")
         names = node["__loader__"], node["__module__"], node["__class__"]
         value = content if isinstance(content, (str, int, float)) else None
+        if file is not None and not str(file).endswith(_SUFFIXES.get(node["__loader__"], "")):
+            raise ModelFileError(f"the file is damaged: {file!r} has the wrong suffix", path)
         # skops reads an array again for each entry that has no number, or zero.
         if file is not None and (not number or owners.setdefault(file, number) != number):
             raise ModelFileError("the file is damaged: an array belongs to two objects", path)

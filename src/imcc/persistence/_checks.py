@@ -86,8 +86,9 @@ def _has_valid_indices(part: Any) -> bool:
     held: dict[str, Any] = getattr(part, "__dict__", {})
     if isinstance(part, Tree):
         return _ends(part)
-    if isinstance(held.get("tree_"), Tree):
-        return bool(held.get("n_features_in_") == held["tree_"].n_features)
+    tree = held.get("tree_")
+    if isinstance(tree, Tree) and held.get("n_features_in_") != tree.n_features:
+        return False
     if isinstance(part, CountVectorizer) and "vocabulary_" in held:
         # The column of each term, in a sparse matrix with as many columns as terms.
         columns = sorted(part.vocabulary_.values())

@@ -145,6 +145,13 @@ def load_with_card(
     path: str | os.PathLike[str], trusted: Collection[str] = ()
 ) -> tuple[Any, ModelCard]:
     """Load a model and its card from the same reading of a file; see :func:`load_model`."""
+    return load_with_digest(path, trusted)[:2]
+
+
+def load_with_digest(
+    path: str | os.PathLike[str], trusted: Collection[str] = ()
+) -> tuple[Any, ModelCard, str]:
+    """Load a model, its card and the SHA-256 of the file, from the same reading of it."""
     if isinstance(trusted, str):
         raise TypeError(f"trusted must be a list of names, got the string {trusted!r}")
     file = Path(path)
@@ -155,7 +162,7 @@ def load_with_card(
     with damage_reported(file):
         model = loads(archive, unknown)
         check_model(model, card, str(file))
-    return model, card
+    return model, card, hashlib.sha256(data).hexdigest()
 
 
 def read_card(path: str | os.PathLike[str]) -> ModelCard:

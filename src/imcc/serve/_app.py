@@ -16,7 +16,7 @@ from imcc._utils.errors import ImccError, message_of
 from imcc._utils.optional import require
 from imcc._utils.validation import check_count, check_number
 from imcc.persistence._errors import ModelFileError
-from imcc.persistence._file import load_with_card
+from imcc.persistence._file import load_with_digest
 from imcc.serve._pages import about_model, docs_page, form_page, openapi, template
 from imcc.serve._rows import RequestError, parse_rows, rows_for_model
 from imcc.tables._predict import predictions
@@ -106,7 +106,7 @@ def make_app(
     check_count("max_bytes", max_bytes)
     check_count("max_rows", max_rows)
     check_number("max_seconds", max_seconds, above=0)
-    model, card = load_with_card(path, trusted)
+    model, card, digest = load_with_digest(path, trusted)
     values = "probability" if hasattr(model, "predict_proba") else "score"
     # One thread: Python computes in one at a time anyway, and the loop stays free to answer.
     pool = ThreadPoolExecutor(1, "predict", initializer=threadpool_limits, initargs=(1,))
@@ -201,7 +201,7 @@ def make_app(
     if local:
         hosts = require("starlette.middleware.trustedhost", _PURPOSE)
         app.add_middleware(hosts.TrustedHostMiddleware, allowed_hosts=_LOCAL, www_redirect=False)
-    app.state.card = json.dumps(card.to_dict())
+    app.state.digest = digest
     return app
 
 
@@ -214,7 +214,7 @@ def run(path: str, host: str, port: int, workers: int, **options: Any) -> None:
     options |= {"path": path, "local": host in _LOCAL}
     app = make_app(**options)  # also for several processes: errors come before anything listens
     if workers > 1:
-        os.environ[_ENVIRONMENT] = json.dumps({**options, "card": app.state.card})
+        os.environ[_ENVIRONMENT] = json.dumps({**options, "digest": app.state.digest})
         app = f"{__name__}:app_of_environment"
     uvicorn.run(
         app,
@@ -233,8 +233,8 @@ def run(path: str, host: str, port: int, workers: int, **options: Any) -> None:
 def app_of_environment() -> Any:
     """Return the application of one of several processes."""
     options = json.loads(os.environ[_ENVIRONMENT])
-    card = options.pop("card")
+    digest = options.pop("digest")
     app = make_app(**options)
-    if app.state.card != card:
+    if app.state.digest != digest:
         raise ModelFileError("the file has changed since the server was started", options["path"])
     return app

@@ -95,12 +95,19 @@ def about_model(model: Any, card: ModelCard) -> str:
     """Return the page about the model.
 
     It is that of :func:`imcc.inspection.model_page` if the model keeps held-out probabilities, and
-    otherwise shows its card, with its columns, and the thresholds of its labels.
+    otherwise shows its card, the kinds of its columns, and the thresholds of its labels.  Values of
+    training rows, which the card has as examples, are not for those who may ask the model.
     """
     if first_with(model, "held_out_proba_") is not None:
         return model_page(model, label_names=card.label_names, title="The model")
     labels = decision_thresholds(model, len(card.label_names)).round(3).tolist()
     about = {**card.to_dict(), "thresholds": dict(zip(card.label_names, labels, strict=True))}
+    del about["columns"]
+    if (inner := table_model(model)) is not None:
+        about["columns"] = [
+            {"name": column.name, "kind": column.kind, "becomes": column.becomes}
+            for column in inner.schema_
+        ]
     return _page("The model", _json(about))
 
 

@@ -10,9 +10,11 @@ import ctypes
 import difflib
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from itertools import count
 from typing import Any
+
+import numpy as np
 
 from imcc._utils.cells import MISSING
 from imcc._utils.errors import ImccError, InvalidArgumentError, given
@@ -164,10 +166,12 @@ def column_names(cells: Iterable[str], path: str) -> list[str]:
     twice, taken, renamed = repeated(names), set(names), {}
     if not twice:
         return names
+    counts = Counter[str]()
     for i, name in enumerate(names):
-        if name in names[:i]:
-            numbers = (f"{name}_{k}" for k in count(names[:i].count(name) + 1))
-            other = next(number for number in numbers if number not in taken)
+        counts[name] += 1
+        if counts[name] > 1:
+            while (other := f"{name}_{counts[name]}") in taken:
+                counts[name] += 1
             taken.add(other)
             renamed[i] = other
     names = [renamed.get(i, name) for i, name in enumerate(names)]
@@ -216,6 +220,27 @@ def is_plain(values: Any, *, dates: bool = True) -> bool:
     return bool(number or types.is_boolean(kind) or types.is_null(kind) or _is_text_type(kind))
 
 
+def _checked_dates(name: str, values: Any) -> Any:
+    """Return dates, in UTC if they have a time zone; an error for years that Python has not."""
+    pa, pc = arrow(), compute()
+    if has_zone(values):
+        values = pc.cast(values, pa.timestamp(values.type.unit, "UTC"))
+    seconds = pc.cast(pc.cast(values, pa.timestamp("s"), safe=False), pa.int64())
+    first, last = (
+        np.datetime64(time, "s").astype(np.int64).item()
+        for time in ("0001-01-01T00:00:00", "9999-12-31T23:59:59")
+    )
+    wrong = pc.or_(pc.less(seconds, first), pc.greater(seconds, last))
+    if pc.any(wrong).as_py():
+        row = pc.index(wrong, True).as_py()
+        raise TableError(
+            f"column {name!r} has a date that is not in the years 1 to 9999: correct it, or leave "
+            "the column out with " + given("drop", [name]),
+            row,
+        )
+    return values
+
+
 def plain_column(
     name: str, values: Any, missing_words: Collection[str] = MISSING, *, dates: bool = True
 ) -> Any:
@@ -256,8 +281,8 @@ def plain_column(
     if types.is_dictionary(values.type):
         values = pc.cast(values, values.type.value_type)
     kind = values.type
-    if has_zone(values):
-        values = pc.cast(values, pa.timestamp(kind.unit, "UTC"))
+    if types.is_date(kind) or types.is_timestamp(kind):
+        values = _checked_dates(name, values)
     elif types.is_decimal(kind) and kind.bit_width < 128:  # which lack some of Arrow's functions
         values = pc.cast(values, pa.decimal128(kind.precision, kind.scale))
     elif types.is_floating(kind):

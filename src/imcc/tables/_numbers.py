@@ -23,7 +23,7 @@ _THOUSANDS = r"^[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?$"
 # Numbers by their form: 1.5, 1,5, 1.234,5 and 1,234.5.
 _FORMS = {
     ".": _NUMBER,
-    ",": r"^[+-]?\d+(,\d+)?$",
+    ",": r"^[+-]?\d+(,\d+|([eE][+-]?\d+)?)$",
     ".,": _POINTS,
     ",.": f"{_THOUSANDS}|{_NUMBER}",
 }
