@@ -123,7 +123,7 @@ def metrics_of(model: Any) -> dict[str, float]:
     """Return what a fitted model knows of its quality: scores of rows that were held out."""
     inner, tuned = innermost(model, searches=False), first_with(model, "thresholds_")
     metrics: dict[str, float] = {}
-    if hasattr(inner, "best_index_"):
+    if hasattr(inner, "cv_results_") and hasattr(inner, "best_index_"):
         suffix = "" if first_with(model, "maps_") is None else ", before calibration"
         for key, values in inner.cv_results_.items():
             if key.startswith("mean_test_"):
