@@ -52,11 +52,12 @@ class Costs:
 
     def kernel(self, m: int, tries: int, precise: bool = False) -> float:
         """Return the cost of fits of m rows with some penalties, in float64 or float32."""
-        # Products of sparse rows take about ten times as long per entry.
+        # Products of sparse rows take about ten times as long per entry.  A dense column has one
+        # coordinate for one kernel and six for the other (imcc._math.ensemble.views.Space).
         dense = not sp.issparse(self._rows)
-        columns = self._rows.shape[1] if dense else 10.0 * self._rows.nnz / self._n
-        product, factor = (2e-10, 12e-12) if precise else (1e-10, 4e-12)
-        per_try = factor * m**3 + 4e-7 * m * self._n_labels + 5e-3
+        columns = 3.5 * self._rows.shape[1] if dense else 10.0 * self._rows.nnz / self._n
+        product = 2e-10 if precise else 1e-10
+        per_try = 12e-12 * m**3 + 4e-7 * m * self._n_labels + 5e-3
         return m**2 * (product * columns + 1.5e-8) + tries * per_try
 
     def linear(self) -> tuple[float, float]:
