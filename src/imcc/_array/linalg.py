@@ -168,6 +168,18 @@ def lower_product(L: Any, B: Any, transposed: bool = False) -> Any:
     return xp.concat(parts, axis=0)
 
 
+def add_products(total: Any, rows: Any) -> Any:
+    """Return ``total + rows^T rows`` for ``cholesky``; a NumPy matrix is overwritten.
+
+    Only the half that ``cholesky`` reads is computed.
+    """
+    if is_numpy(total):
+        # As there, the transposed matrices are in the order of LAPACK, so that nothing is copied.
+        with limited_threads(total.shape[0]):
+            return blas.dsyrk(1.0, rows.T, beta=1.0, c=total.T, lower=1, overwrite_c=1).T
+    return total + rows.T @ rows
+
+
 def squared_columns(L: Any) -> Any:
     """Return the sum of squares of each column of a lower triangular matrix, in float64."""
     xp, parts = namespace(L), []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -21,7 +22,7 @@ from imcc._array.device import (
     require_memory,
 )
 from imcc._math.ensemble.members import Labels
-from imcc._math.ensemble.plan import Plan, make_plan
+from imcc._math.ensemble.plan import PATIENT_ROWS, Plan, make_plan
 from imcc._math.ensemble.search import RECIPE, Fitted, Options, fit_ensemble
 from imcc._math.ensemble.selection import CRITERIA
 from imcc._math.ensemble.trees import MANY_ROWS
@@ -92,6 +93,8 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         Bytes that the fit may use.  None means 80 % of the memory of this machine or control group,
         or of the free memory of the device.  Kernels are exact if a matrix of n x n numbers in
         float32 fits; otherwise they are approximated with as many landmarks as fit, with a warning.
+        With None, they are also approximated for more than 45,000 rows, unless there is a device,
+        with as many landmarks as take about as long as exact kernels of 45,000 rows.
     max_time : float or None, default=None
         Seconds after which the search stops; the best ensemble found until then is fitted.
     keep_held_out : bool, default=True
@@ -335,7 +338,9 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         there = host_bytes() if is_numpy(like) else free_bytes(like)
         available = _SHARE * there if self.max_memory is None else float(self.max_memory)
         n = X.shape[0]
-        plan = make_plan(X, n_labels, available, n_tree_columns)
+        patient = self.max_memory is not None or not is_numpy(like)
+        most_rows = math.inf if patient else PATIENT_ROWS
+        plan = make_plan(X, n_labels, available, n_tree_columns, most_rows)
         if plan.n_landmarks:
             if plan.n_landmarks < min(_FEWEST_LANDMARKS, n):
                 raise MemoryError(
@@ -343,9 +348,12 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
                     f"{available / 2**30:.3g} GiB: {REMEDY}, or IMCCClassifier with an "
                     "approximation, which can be fitted on a stream"
                 )
+            reason = f"need more than {available / 2**30:.3g} GiB (max_memory)"
+            if n > most_rows:
+                reason = f"of more than {most_rows:,} rows take long (max_memory allows them)"
             warnings.warn(
                 f"kernels of {n} rows are approximated by {plan.n_landmarks} landmarks: exact ones "
-                f"need more than {available / 2**30:.3g} GiB (max_memory)",
+                f"{reason}",
                 UserWarning,
                 stacklevel=5,  # the caller of fit, which is wrapped (imcc.estimators.base)
             )

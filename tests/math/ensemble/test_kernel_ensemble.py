@@ -18,6 +18,7 @@ from imcc._math.ensemble import search
 from imcc._math.ensemble.linear import held_out_linear
 from imcc._math.ensemble.model import centered
 from imcc._utils.validation import draw_seed
+from imcc.estimators import kernel_ensemble
 from imcc.metrics import evaluate
 from tests.backends import array, host
 from tests.naive.ensemble import fit as fit_slowly
@@ -451,6 +452,31 @@ def test_the_plan_fits_the_memory_and_is_exact_where_it_can_be(gigabytes):
     for n in (1000, exact[-1], 2 * exact[-1], 10 * exact[-1]):
         assert plan(n).n_bytes <= available
     assert plan(1000, 1_000_000).n_bytes > available  # which is refused
+
+
+def test_landmarks_take_no_longer_than_the_exact_kernels_of_a_fit_that_takes_minutes():
+    def plan(n, available=1e12):
+        X, most = np.broadcast_to(np.float32(0), (n, 1)), planning.PATIENT_ROWS
+        return planning.make_plan(X, 20, available, 1, most)
+
+    most = planning.PATIENT_ROWS
+    assert not plan(most).n_landmarks
+    # Operations, of which those in float64 take twice as long.
+    patience = 2 / 3 * most**3
+    for n in (most + 1, 100_000, 1_000_000):
+        m = plan(n).n_landmarks
+        assert 0.99 * patience < 2 * 3 * n * m**2 <= patience
+    assert plan(100_000, 4e9).n_landmarks < plan(100_000).n_landmarks
+
+
+def test_many_rows_get_landmarks_unless_the_memory_is_given(monkeypatch):
+    X, Y = make(1200)
+    monkeypatch.setattr(kernel_ensemble, "PATIENT_ROWS", 1100)
+    monkeypatch.setattr(kernel_ensemble, "_FEWEST_LANDMARKS", 100)
+    with pytest.warns(UserWarning, match="max_memory"):
+        clf = small(views=("raw",)).fit(X, Y)
+    assert 300 < clf.n_landmarks_ < 600
+    assert small(views=("raw",), max_memory=1e9).fit(X, Y).n_landmarks_ == 0
 
 
 # Trees and words.

@@ -1,10 +1,12 @@
 """The plan of a fit: exact kernels or landmarks, in which precision, and how much memory it needs.
 
-It follows from the sizes of the data and the memory that is there, before anything is computed.
+It follows from the sizes of the data and the memory that is there, before anything is computed, and
+not from the number of threads: the same data give the same model with any number of them.
 """
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from typing import NamedTuple
 
@@ -18,6 +20,8 @@ ROUNDS = ((1000, 10), (2500, 6), (5000, 4))
 FEW_ROWS = 6000
 #: Largest number of rows whose members are factorised in float64.
 DOUBLE_ROWS = 8000
+#: Rows whose exact kernels take a processor as long as a fit should, some minutes per member.
+PATIENT_ROWS = 45_000
 # Memory for small arrays, in bytes, and entries of blocks of rows and labels.
 _WORKSPACE, _ENTRIES = 2.0**24, 2**20
 
@@ -43,11 +47,20 @@ class Plan(NamedTuple):
     screened_rows: int
 
 
-def make_plan(X: Features, n_labels: int, available: float, n_tree_columns: int = 0) -> Plan:
+def make_plan(
+    X: Features,
+    n_labels: int,
+    available: float,
+    n_tree_columns: int = 0,
+    most_rows: float = math.inf,
+) -> Plan:
     """Return how to fit rows in the available memory.
 
     Exact kernels need one matrix of n x n numbers; m landmarks one of n x m in float32 and three of
     m x m.  The rest is counted stage by stage, with the arrays that are alive at the same time.
+
+    Exact kernels take 2/3 n^3 operations, in float32; m landmarks three products of n m^2, in
+    float64, and as many landmarks are used as take as long as exact kernels of ``most_rows``.
 
     Parameters
     ----------
@@ -57,6 +70,8 @@ def make_plan(X: Features, n_labels: int, available: float, n_tree_columns: int 
         Memory in bytes.
     n_tree_columns : int
         Columns that trees look at.
+    most_rows : float
+        Rows up to which kernels are exact, if the memory allows it.
     """
     n, sparse = X.shape[0], sp.issparse(X)
     values, cells = float(X.nnz if sparse else X.size), float(n * n_labels)
@@ -89,14 +104,14 @@ def make_plan(X: Features, n_labels: int, available: float, n_tree_columns: int 
 
     exact = [plan("float64", 8.0 * n**2)] if n <= DOUBLE_ROWS else []
     for found in (*exact, plan("float32", 4.0 * n**2)):
-        if found.n_bytes <= available:
+        if found.n_bytes <= available and n <= most_rows:
             return found
 
     def landmarks(m: int) -> Plan:
         return plan("float32", 4.0 * n * m + 24.0 * m**2, m)
 
-    most = range(1, int(min((3e13 / n) ** 0.5, n)) + 1)
-    fitting = bisect_right(most, available, key=lambda m: landmarks(m).n_bytes)
+    counts = range(1, int(min((most_rows**3 / (9.0 * n)) ** 0.5, n)) + 1)
+    fitting = bisect_right(counts, available, key=lambda m: landmarks(m).n_bytes)
     return landmarks(max(fitting, 1))
 
 

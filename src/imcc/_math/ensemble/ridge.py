@@ -38,6 +38,7 @@ from imcc._array.array import (
 )
 from imcc._array.device import block_entries
 from imcc._array.linalg import (
+    add_products,
     cholesky,
     lower_product,
     solve,
@@ -207,7 +208,7 @@ def solve_features(
     gram, products = zeros((m, m), y), zeros((m, y.shape[1]), y)
     for block in blocks:
         _, rows, labels = scaled(np.arange(n)[block])
-        gram += rows.T @ rows
+        gram = add_products(gram, rows)
         products += rows.T @ labels
     add_to_diagonal(gram, penalty)
     inverse = triangular_inverse(cholesky(gram))
