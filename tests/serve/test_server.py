@@ -1,11 +1,13 @@
 """The command, and a real server in a process of its own: slow clients, those that leave, kills."""
 
+import http.client
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -57,6 +59,20 @@ def test_a_killed_process_is_replaced(serve_command, model_file, records):
         os.kill(int(worker), signal.SIGKILL)
     server.until_answered()
     assert server.ask(records) == expected
+
+
+@pytest.mark.slow
+def test_answers_of_several_processes_are_not_held_back(serve_command, model_file, records):
+    server = serve_command(model_file, "--workers", 2)
+    client = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    seconds = []
+    for _ in range(30):
+        start = time.perf_counter()
+        client.request("GET", "/health")
+        client.getresponse().read()
+        seconds.append(time.perf_counter() - start)
+    client.close()
+    assert min(seconds[10:]) < 0.03  # the time that Linux waits before it confirms: 0.04
 
 
 @pytest.mark.parametrize(

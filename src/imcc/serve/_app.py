@@ -219,6 +219,7 @@ def run(path: str, host: str, port: int, workers: int, **options: Any) -> None:
     uvicorn.run(
         app,
         factory=workers > 1,
+        http="imcc.serve._protocol:PromptProtocol",
         host=host,
         port=port,
         workers=workers,
