@@ -22,7 +22,13 @@ from imcc._array.device import (
     require_memory,
 )
 from imcc._math.ensemble.members import Labels
-from imcc._math.ensemble.plan import PATIENT_ROWS, Plan, make_plan
+from imcc._math.ensemble.plan import (
+    FEWEST_LANDMARKS,
+    PATIENT_ROWS,
+    Plan,
+    make_plan,
+    rows_within,
+)
 from imcc._math.ensemble.search import RECIPE, Fitted, Options, fit_ensemble
 from imcc._math.ensemble.selection import CRITERIA
 from imcc._math.ensemble.trees import MANY_ROWS
@@ -46,8 +52,6 @@ from imcc.estimators.base import LogOddsClassifierMixin, restore_on_failure
 REMEDY = "use fewer rows, or a larger max_memory"
 # Share of the memory that is there to use by default; the rest is for the other arrays of a user.
 _SHARE = 0.8
-# Fewer landmarks than this say little about the rows.
-_FEWEST_LANDMARKS = 500
 # Labels up to which trees are fitted by default; each takes about as long as all kernels of it.
 _MOST_TREE_LABELS = 100
 
@@ -96,7 +100,8 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         With None, they are also approximated for more than 45,000 rows, unless there is a device,
         with as many landmarks as take about as long as exact kernels of 45,000 rows.
     max_time : float or None, default=None
-        Seconds after which the search stops; the best ensemble found until then is fitted.
+        Seconds after which the search stops; the best ensemble found until then is fitted.  On a
+        CPU, kernels that would take longer than half of it are approximated, as for `max_memory`.
     keep_held_out : bool, default=True
         Whether to keep ``held_out_proba_`` and ``held_out_labels_``, which are saved with the
         model (5 bytes per row and label), for up to 20 million entries.
@@ -338,22 +343,26 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         there = host_bytes() if is_numpy(like) else free_bytes(like)
         available = _SHARE * there if self.max_memory is None else float(self.max_memory)
         n = X.shape[0]
-        patient = self.max_memory is not None or not is_numpy(like)
-        most_rows = math.inf if patient else PATIENT_ROWS
+        most_rows, limit = math.inf, ""
+        if is_numpy(like) and self.max_memory is None:
+            most_rows, limit = PATIENT_ROWS, "take long (max_memory allows them)"
+        if is_numpy(like) and self.max_time is not None:
+            # The first member is fitted in any case, after the screening.
+            within = rows_within(self.max_time / 2)
+            most_rows, limit = min((most_rows, limit), (within, "take too long (max_time)"))
         plan = make_plan(X, n_labels, available, n_tree_columns, most_rows)
         if plan.n_landmarks:
-            if plan.n_landmarks < min(_FEWEST_LANDMARKS, n):
+            if plan.n_landmarks < min(FEWEST_LANDMARKS, n):
                 raise MemoryError(
                     f"the ensemble of {n} rows has room for {plan.n_landmarks} landmarks in "
                     f"{available / 2**30:.3g} GiB: {REMEDY}, or IMCCClassifier with an "
                     "approximation, which can be fitted on a stream"
                 )
-            reason = f"need more than {available / 2**30:.3g} GiB (max_memory)"
-            if n > most_rows:
-                reason = f"of more than {most_rows:,} rows take long (max_memory allows them)"
+            if n <= most_rows:
+                limit = f"need more than {available / 2**30:.3g} GiB (max_memory)"
             warnings.warn(
                 f"kernels of {n} rows are approximated by {plan.n_landmarks} landmarks: exact ones "
-                f"{reason}",
+                f"{limit}",
                 UserWarning,
                 stacklevel=5,  # the caller of fit, which is wrapped (imcc.estimators.base)
             )

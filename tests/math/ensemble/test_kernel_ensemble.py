@@ -472,11 +472,21 @@ def test_landmarks_take_no_longer_than_the_exact_kernels_of_a_fit_that_takes_min
 def test_many_rows_get_landmarks_unless_the_memory_is_given(monkeypatch):
     X, Y = make(1200)
     monkeypatch.setattr(kernel_ensemble, "PATIENT_ROWS", 1100)
-    monkeypatch.setattr(kernel_ensemble, "_FEWEST_LANDMARKS", 100)
     with pytest.warns(UserWarning, match="max_memory"):
         clf = small(views=("raw",)).fit(X, Y)
-    assert 300 < clf.n_landmarks_ < 600
+    assert clf.n_landmarks_ == planning.FEWEST_LANDMARKS
     assert small(views=("raw",), max_memory=1e9).fit(X, Y).n_landmarks_ == 0
+
+
+def test_kernels_that_would_take_longer_than_the_time_are_approximated(monkeypatch):
+    X, Y = make(1200)
+    monkeypatch.setattr(planning, "FEW_ROWS", 1000)
+    monkeypatch.setattr(planning, "_SPEED", 1.0)
+    with pytest.warns(UserWarning, match="max_time"):
+        clf = small(views=("raw",), max_time=1000).fit(X, Y)
+    assert clf.n_landmarks_ == planning.FEWEST_LANDMARKS
+    monkeypatch.setattr(planning, "_SPEED", 1e11)
+    assert small(views=("raw",), max_time=1000).fit(X, Y).n_landmarks_ == 0
 
 
 # Trees and words.

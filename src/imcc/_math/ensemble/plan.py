@@ -22,6 +22,10 @@ FEW_ROWS = 6000
 DOUBLE_ROWS = 8000
 #: Rows whose exact kernels take a processor as long as a fit should, some minutes per member.
 PATIENT_ROWS = 45_000
+#: With fewer landmarks, scores say little about the rows.
+FEWEST_LANDMARKS = 500
+# Operations per second in float32 that a limit on the time counts on: one or two threads.
+_SPEED = 1e11
 # Memory for small arrays, in bytes, and entries of blocks of rows and labels.
 _WORKSPACE, _ENTRIES = 2.0**24, 2**20
 
@@ -110,9 +114,15 @@ def make_plan(
     def landmarks(m: int) -> Plan:
         return plan("float32", 4.0 * n * m + 24.0 * m**2, m)
 
-    counts = range(1, int(min((most_rows**3 / (9.0 * n)) ** 0.5, n)) + 1)
+    most = max((most_rows**3 / (9.0 * n)) ** 0.5, FEWEST_LANDMARKS)
+    counts = range(1, int(min(most, n)) + 1)
     fitting = bisect_right(counts, available, key=lambda m: landmarks(m).n_bytes)
     return landmarks(max(fitting, 1))
+
+
+def rows_within(seconds: float) -> float:
+    """Return how many rows have exact kernels that take about so many seconds; a few always do."""
+    return max((1.5 * _SPEED * seconds) ** (1 / 3), FEW_ROWS)
 
 
 def n_finalists(n: int) -> int:
