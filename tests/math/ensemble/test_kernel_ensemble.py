@@ -13,8 +13,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold, cross_val_predict
 
 from imcc import KernelEnsembleClassifier
+from imcc._math.ensemble import costs, search
 from imcc._math.ensemble import plan as planning
-from imcc._math.ensemble import search
 from imcc._math.ensemble.linear import held_out_linear
 from imcc._math.ensemble.model import centered
 from imcc._utils.validation import draw_seed
@@ -158,6 +158,23 @@ def test_random_state_chooses_the_rows_of_the_screening(monkeypatch):
     kept = set(zip(*(tables[0][name][second] for name in names), strict=True))
     assert len(kept) == 4
     assert max(sum(k[:2] == other[:2] for other in kept) for k in kept) <= 2
+
+
+def test_what_takes_longer_than_the_rest_of_the_time_is_skipped(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(costs.time, "perf_counter", lambda: now[0])
+    clock = costs.Clock(10.0, None)
+    assert not clock.must_stop(1e9)  # nobody knows yet how long that takes
+    now[0] = 2.0
+    clock.worked(1.0, "a fifth")
+    assert not clock.must_stop(3.0)
+    assert not clock.stopped
+    assert clock.must_stop(5.0)
+    assert not clock.must_stop(3.0)  # which is shorter
+    assert clock.stopped
+    now[0] = 10.1
+    assert clock.must_stop()
+    assert not costs.Clock(None, None).must_stop(1e9)
 
 
 def test_max_time_stops_the_search(data):

@@ -20,10 +20,15 @@ class Clock:
         self._say, self._begin = say, time.perf_counter()
         self.done, self.total, self.stopped = 0.0, 1.0, False
 
-    def must_stop(self) -> bool:
-        """Whether the time is over; if so, remember that work was skipped."""
-        self.stopped |= self._end is not None and time.perf_counter() > self._end
-        return self.stopped
+    def must_stop(self, units: float = 0.0) -> bool:
+        """Whether the time is over, or will be after so much work; remember that it is skipped."""
+        if self._end is None:
+            return False
+        now = time.perf_counter()
+        expected = units * (now - self._begin) / self.done if self.done else 0.0
+        stop = now + expected > self._end
+        self.stopped |= stop
+        return stop
 
     def worked(self, units: float, what: str) -> None:
         """Count work that is done, and say so."""
@@ -52,13 +57,21 @@ class Costs:
 
     def kernel(self, m: int, tries: int, precise: bool = False) -> float:
         """Return the cost of fits of m rows with some penalties, in float64 or float32."""
+        per_try = 12e-12 * m**3 + 4e-7 * m * self._n_labels + 5e-3
+        return m**2 * self._value(precise) + tries * per_try
+
+    def landmarks(self, m: int) -> float:
+        """Return the cost of a fit of all rows with m landmarks, in float64."""
+        # Three products instead of 2/3 of one, in float64 instead of float32.
+        return self._n * m * self._value(True) + 9 * 12e-12 * self._n * m**2
+
+    def _value(self, precise: bool) -> float:
+        """Return the cost of a kernel value."""
         # Products of sparse rows take about ten times as long per entry.  A dense column has one
         # coordinate for one kernel and six for the other (imcc._math.ensemble.views.Space).
         dense = not sp.issparse(self._rows)
         columns = 3.5 * self._rows.shape[1] if dense else 10.0 * self._rows.nnz / self._n
-        product = 2e-10 if precise else 1e-10
-        per_try = 12e-12 * m**3 + 4e-7 * m * self._n_labels + 5e-3
-        return m**2 * (product * columns + 1.5e-8) + tries * per_try
+        return (2e-10 if precise else 1e-10) * columns + 1.5e-8
 
     def linear(self) -> tuple[float, float]:
         """Return the costs of trying linear models of sparse rows, and of fitting them."""

@@ -222,7 +222,7 @@ class _Search:
             marks = np.sort(self.order[: self.options.plan.n_landmarks])
         pool: list[Candidate] = []
         for place, (kernel, start) in enumerate(ranked):
-            if pool and self.clock.must_stop():
+            if pool and self.clock.must_stop(self._member_cost(place)):
                 break
             pool += self.candidates(kernel, start, marks, self._several(place))
             self.clock.worked(self._member_cost(place), f"fitting {kernel.name}")
@@ -253,7 +253,8 @@ class _Search:
             trials=self.trials,
             stopped=self.clock.stopped,
         )
-        if self.options.tree_columns is not None and not self.clock.must_stop():
+        trees = self.options.tree_columns is not None
+        if trees and not self.clock.must_stop(self.costs.trees()):
             self.add_trees(fitted)
         fitted.score = criterion.reported(criterion(fitted.held_out))
         fitted.lower_is_better = criterion.reported(1.0) < 0
@@ -420,6 +421,8 @@ class _Search:
 
     def _member_cost(self, place: int) -> float:
         """Return about how long it takes to fit the kernel at a place to all rows."""
+        if self.options.plan.n_landmarks:
+            return self.costs.landmarks(self.options.plan.n_landmarks)
         return (3 if self._several(place) else 1) * self.costs.kernel(self.n, 1, precise=True)
 
     def _fit(self, gram: Gram, penalty: float, marks: np.ndarray | None) -> Solution:
@@ -459,7 +462,7 @@ class _Search:
         First some labels are fitted without a part of the rows, and compared there.
         """
         rows, options = self.rows, self.options
-        if not self._tries_linear() or self.clock.must_stop():
+        if not self._tries_linear() or self.clock.must_stop(sum(self.costs.linear())):
             return []
         labels = self.labels._replace(signs=to_numpy(self.labels.signs))
         view = "tfidf" if "tfidf" in options.views else options.views[-1]
