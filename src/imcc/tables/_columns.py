@@ -11,7 +11,8 @@ import difflib
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ import numpy as np
 from imcc._utils.cells import MISSING
 from imcc._utils.errors import ImccError, InvalidArgumentError, given
 from imcc._utils.optional import require
-from imcc.datasets._errors import DataWarning, listed, repeated
+from imcc.datasets._errors import DataFormatError, DataWarning, listed, repeated
 
 
 class TableError(ImccError, ValueError):
@@ -48,6 +49,27 @@ class TableError(ImccError, ValueError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.problem, self.row)
+
+
+@contextmanager
+def damage_reported(path: str, what: str) -> Iterator[None]:
+    """Raise a DataFormatError instead of what other packages raise for damaged files.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    what : str
+        What it should be.
+    """
+    try:
+        yield
+    except (DataFormatError, ImportError):
+        raise
+    except Exception as error:  # of many kinds
+        raise DataFormatError(
+            f"this is not {what}, or it is damaged or incomplete ({error})", path
+        ) from error
 
 
 def arrow() -> Any:

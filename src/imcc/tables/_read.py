@@ -242,10 +242,7 @@ class TableFile:
 
     @property
     def _parquet(self) -> ParquetSource:
-        limits = self.limits
-        return ParquetSource(
-            self._opened(), self.path, size=limits.size, max_bytes=limits.max_bytes
-        )
+        return ParquetSource(self._opened(), self.limits)
 
     def _opened(self) -> str | bytes:
         """Return the path of an uncompressed file, or the bytes of a compressed one."""

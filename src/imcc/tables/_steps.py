@@ -265,7 +265,8 @@ def _joined(steps: list[Numbers]) -> list[Numbers]:
         return []
     origins = {name: origin for step in steps for name, origin in step.origins.items()}
     learned = [(step.filling, step.center, step.scale) for step in steps]
-    return [Numbers(origins, *np.concatenate(learned, axis=1), steps[0].part)]
+    filling, center, scale = np.concatenate(learned, axis=1)
+    return [Numbers(origins, filling, center, scale, steps[0].part)]
 
 
 def _fit_category(column: Column, cells: np.ndarray) -> Category:
