@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import ctypes
 import difflib
+import itertools
 import sys
 import warnings
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -164,39 +164,23 @@ def _converted(convert: Callable[[Any], Any], values: Any, name: str = "") -> An
         said = ", ".join(str(part) for part in error.args)
         raise InvalidArgumentError(
             "X",
-            f"has a column {name} whose values are of different types, or of an unknown one: "
-            f"{said}{_first_of_other_type(values)}",
+            f"has a column {name} with values of different types, or of an unknown one: {said}",
         ) from error
-
-
-def _first_of_other_type(values: Any) -> str:
-    """Return which row of a list is the first with another type than those before, in words."""
-    first = ""
-    for row, value in enumerate(values if isinstance(values, list) else ()):
-        if value is None:
-            continue
-        kind = "number" if isinstance(value, (int, float)) else type(value).__name__
-        if first and kind != first:
-            return f" (row {row} has {value!r})"
-        first = kind
-    return ""
 
 
 def column_names(cells: Iterable[str], path: str) -> list[str]:
     """Return the names of the columns of a file, with ``column0`` and so on for empty cells."""
     names = [cell.strip() or f"column{i}" for i, cell in enumerate(cells)]
-    twice, taken, renamed = repeated(names), set(names), {}
+    twice = repeated(names)
     if not twice:
         return names
-    counts = Counter[str]()
+    taken, seen, renamed = set(names), set(), {}
+    numbers = {name: itertools.count(2) for name in twice}
     for i, name in enumerate(names):
-        counts[name] += 1
-        if counts[name] > 1:
-            while (other := f"{name}_{counts[name]}") in taken:
-                counts[name] += 1
-            taken.add(other)
-            renamed[i] = other
-    names = [renamed.get(i, name) for i, name in enumerate(names)]
+        if name in seen:
+            others = (f"{name}_{number}" for number in numbers[name])
+            renamed[i] = names[i] = next(other for other in others if other not in taken)
+        seen.add(name)
     shown = ", ".join(f"column {i + 1} is now {other!r}" for i, other in [*renamed.items()][:5])
     warnings.warn(
         DataWarning(

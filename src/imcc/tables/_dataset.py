@@ -20,7 +20,7 @@ from imcc.datasets._match import match_columns
 from imcc.datasets._table import Attribute, Table
 from imcc.tables._columns import arrow, as_table, is_text, plain_column
 from imcc.tables._load import TableSource, known_columns, open_tables
-from imcc.tables._numbers import NumberForm, number_form, plain_numbers, to_flags
+from imcc.tables._numbers import number_form, plain_numbers, to_flags
 from imcc.tables._schema import Column, TableError
 from imcc.tables._toml import KnownColumns, read_schema
 from imcc.tables._typed import typed_column, words_and_codes
@@ -289,6 +289,6 @@ def _as_before(
     if not to_flags(values)[1].any():
         column = Column(name, "yes/no")
     else:
-        form = number_form(name, values, stated=True) if is_text(values) else NumberForm()
-        column = Column(name, "number", **form._asdict())
+        form = number_form(name, values, stated=True) if is_text(values) else {}
+        column = Column(name, "number", **form)
     return Attribute(name), typed_column(column, values)[name]

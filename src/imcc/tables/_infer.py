@@ -32,7 +32,6 @@ from imcc.tables._columns import (
 from imcc.tables._dates import DATE_FORMATS, DATE_SHAPE, ISO, is_date_format, parse_date, to_times
 from imcc.tables._numbers import (
     MOSTLY,
-    NumberForm,
     number_form,
     plain_numbers,
     to_numbers,
@@ -183,7 +182,7 @@ class _Reader:
         self.name = name
         self.values = values = plain_column(name, values, words)
         self.is_text = is_text(values)
-        self.form = NumberForm()
+        self.form: dict[str, Any] = {}
         self.distinct = compute().unique(values.drop_null())
         self.n_present = len(values) - values.null_count
 
@@ -193,13 +192,13 @@ class _Reader:
         n_values = len(self.distinct)
         if n_values == 0 or (n_values == 1 and self.values.null_count == 0):
             return {"kind": "constant"}
-        if (words := self.yes_no()) is not None:
-            return {"kind": "yes/no", "words": words if self.is_text else None}
+        if self.yes_no() is not None:
+            return self.details("yes/no", None)
         if pa.types.is_temporal(self.values.type):
             return self.details("date", None)
         if not self.is_text or self.all_numeric():
             kind = "id" if self.counts_rows() else "number"
-            return {"kind": kind, **self.form._asdict()}
+            return {"kind": kind, **self.form}
         if (layout := self.date_format()) is not None:
             return self.date_details(layout)
         kind = "id" if self.are_keys() else "text" if self.are_sentences() else "category"
@@ -236,7 +235,7 @@ class _Reader:
             return {"kind": kind, "words": words if self.is_text else None}
         if kind == "number" and self.is_text:
             self.all_numeric(forced=True)
-            return {"kind": kind, **self.form._asdict()}
+            return {"kind": kind, **self.form}
         if kind == "date" and self.is_text:
             layout = date_format or self.date_format()
             if layout is None:
@@ -349,7 +348,7 @@ class _Reader:
         if not forced and self.are_codes():
             return False
         form = number_form(self.name, written, stated=forced)
-        values = plain_numbers(written, form)
+        values = plain_numbers(written, **form)
         n_numeric = len(values) - values.null_count
         if n_numeric == self.n_present:
             self.values, self.form = values, form
@@ -379,7 +378,7 @@ class _Reader:
 
     def counts_rows(self) -> bool:
         """Return whether numbers are keys, which name rows."""
-        if self.form.percent or self.values.null_count:
+        if self.form.get("percent") or self.values.null_count:
             return False
         if not numbers_are_keys(self.name, to_numbers(self.values)):
             return False
