@@ -127,15 +127,11 @@ def make_app(
         content = {"predictions": records, "warnings": said}
         return json.dumps(content, allow_nan=False).encode("ascii")
 
-    def fixed(text: str, kind: str = "text/html", policy: str = _POLICY) -> Any:
-        """Return what answers with the same text every time."""
+    def fixed(address: str, text: str, kind: str = "text/html", policy: str = _POLICY) -> Any:
+        """Return the route of an address that answers with the same text every time."""
         headers = {"content-security-policy": policy, "x-content-type-options": "nosniff"}
         response = responses.Response(text, headers=headers, media_type=kind)
-
-        async def endpoint(_: Any) -> Any:
-            return response
-
-        return endpoint
+        return routing.Route(address, response, methods=["GET"])
 
     def problem(status: int, text: str, headers: Any = None) -> Any:
         # As ASCII: a message may quote characters of a request that cannot be encoded.
@@ -189,12 +185,12 @@ def make_app(
     app = applications.Starlette(
         routes=[
             routing.Route("/predict", predict, methods=["POST"]),
-            routing.Route("/health", fixed(json.dumps(health), "application/json")),
-            routing.Route("/", fixed(form_page(model, card))),
-            routing.Route("/form.js", fixed(template("form.js"), "text/javascript")),
-            routing.Route("/model", fixed(about_model(model, card), policy=_MODEL_POLICY)),
-            routing.Route("/docs", fixed(docs_page(described, limits))),
-            routing.Route("/openapi.json", fixed(json.dumps(described), "application/json")),
+            fixed("/health", json.dumps(health), "application/json"),
+            fixed("/", form_page(model, card)),
+            fixed("/form.js", template("form.js"), "text/javascript"),
+            fixed("/model", about_model(model, card), policy=_MODEL_POLICY),
+            fixed("/docs", docs_page(described, limits)),
+            fixed("/openapi.json", json.dumps(described), "application/json"),
         ],
         exception_handlers={exceptions.HTTPException: refused, Exception: failed},
     )

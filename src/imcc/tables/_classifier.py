@@ -32,10 +32,7 @@ from imcc._utils.validation import (
     label_matrix,
 )
 from imcc._utils.wrappers import fit_with, uses_groups
-from imcc.estimators import (
-    KernelEnsembleClassifier,
-    TunedThresholds,
-)
+from imcc.estimators import KernelEnsembleClassifier, TunedThresholds
 from imcc.estimators.base import FitScoreMixin, HeldOutMixin, labelled_frame
 from imcc.estimators.cross_fit import deciding_method, label_scores, top_labels
 from imcc.tables._columns import as_table

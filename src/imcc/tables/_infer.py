@@ -30,13 +30,7 @@ from imcc.tables._columns import (
     to_python,
 )
 from imcc.tables._dates import DATE_FORMATS, DATE_SHAPE, ISO, is_date_format, parse_date, to_times
-from imcc.tables._numbers import (
-    MOSTLY,
-    number_form,
-    plain_numbers,
-    to_numbers,
-    unclear_numbers,
-)
+from imcc.tables._numbers import MOSTLY, number_form, plain_numbers, to_numbers, unclear_numbers
 from imcc.tables._schema import KINDS, Column, Schema, require_rows
 
 # A column with more distinct values is not yes/no, however the words are capitalised.

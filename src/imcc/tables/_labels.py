@@ -13,12 +13,7 @@ from sklearn.preprocessing import MultiLabelBinarizer
 from imcc._utils.errors import InvalidArgumentError, Message, given
 from imcc._utils.text import printable
 from imcc.datasets._errors import listed, repeated
-from imcc.tables._columns import (
-    TableError,
-    check_column,
-    plain_column,
-    to_python,
-)
+from imcc.tables._columns import TableError, check_column, plain_column, to_python
 from imcc.tables._numbers import to_flags
 
 # Separators of tags that are detected, in order of priority.

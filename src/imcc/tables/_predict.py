@@ -32,13 +32,7 @@ from imcc.persistence._card import ModelCard
 from imcc.tables._classifier import TableClassifier
 from imcc.tables._columns import arrow
 from imcc.tables._encoder import UnknownValuesWarning, add_counts
-from imcc.tables._load import (
-    check_columns,
-    frame_for_model,
-    located,
-    open_tables,
-    rows_for_model,
-)
+from imcc.tables._load import check_columns, frame_for_model, located, open_tables, rows_for_model
 from imcc.tables._read import TableFile, is_table
 from imcc.tables._schema import TableError
 
@@ -124,7 +118,7 @@ def write_predictions(
     names = [str(name) for name in label_names]
 
     def predict(some: Any) -> dict[str, Any]:
-        return _predicted(model, some, names, written, values, top)
+        return predictions(model, some, names, values, top, written)
 
     files = [rows] if isinstance(rows, (str, os.PathLike, Content)) else rows
     if isinstance(files, list) and all(isinstance(f, (str, os.PathLike, Content)) for f in files):
@@ -259,13 +253,13 @@ def _in_memory(X: Any, predict: Callable[[Any], dict[str, Any]]) -> Iterator[_Pa
         yield predict(rows), n
 
 
-def predictions(model: Any, rows: Any, names: list[str], values: str) -> dict[str, list[Any]]:
-    """Return the labels of rows, and the probabilities or scores of all labels, as for JSON."""
-    return _predicted(model, rows, names, "json", values, None)
-
-
-def _predicted(
-    model: Any, rows: Any, names: list[str], form: str, values: str | None, top: int | None
+def predictions(
+    model: Any,
+    rows: Any,
+    names: list[str],
+    values: str | None,
+    top: int | None = None,
+    form: str = "json",
 ) -> dict[str, list[Any]]:
     """Return the columns of the predictions of some rows; those of JSON have lists and dicts."""
     columns: dict[str, list[Any]] = {}
@@ -361,16 +355,15 @@ def _texts(parts: _Counted, form: str) -> Iterator[str]:
     """Yield the text of a CSV or JSON file in pieces."""
     number = -1
     for number, columns in enumerate(parts):
+        # Ids are columns of a table, and may have values that JSON does not have.
         lists = {
-            name: cells if isinstance(cells, list) else cells.to_pylist()
+            name: cells if isinstance(cells, list) else to_plain(cells.to_pylist(), other=str)
             for name, cells in columns.items()
         }
+        rows = list(zip(*lists.values(), strict=True))
         if form == "csv":
-            yield _csv_text(lists, header=number == 0)
+            yield _csv_text(rows if number else [tuple(lists), *rows])
         else:
-            ids = {name for name in columns if columns[name] is not lists[name]}
-            lists |= {name: to_plain(lists[name], other=str) for name in ids}
-            rows = zip(*lists.values(), strict=True)
             records = [dict(zip(lists, row, strict=True)) for row in rows]
             # The records between the brackets of a list.
             yield ("," if number else "[") + json_text(records, indent=1)[1:-2]
@@ -378,10 +371,8 @@ def _texts(parts: _Counted, form: str) -> Iterator[str]:
         yield "[]\n" if number < 0 else "\n]\n"
 
 
-def _csv_text(columns: dict[str, list[Any]], *, header: bool) -> str:
+def _csv_text(rows: list[tuple[Any, ...]]) -> str:
     """Return rows of a CSV file; text that looks like a formula is escaped."""
-    rows = [list(columns)] if header else []
-    rows += [list(row) for row in zip(*columns.values(), strict=True)]
     # The csv module leaves a carriage return without quotes unless everything is quoted.
     odd = any("\r" in cell for row in rows for cell in row if isinstance(cell, str))
     buffer = io.StringIO(newline="")

@@ -237,8 +237,8 @@ class TableFile:
 
     @property
     def _text(self) -> TextFile:
-        options = self.delimiter, self.header, self.encoding, self.limits.max_bytes
-        return TextFile(self._opened(), self.path, self._file_name, *options)
+        options = self.delimiter, self.header, self.encoding
+        return TextFile(self._opened(), self.limits, *options)
 
     @property
     def _parquet(self) -> ParquetSource:
