@@ -37,6 +37,7 @@ from imcc.estimators.base import FitScoreMixin, HeldOutMixin, labelled_frame
 from imcc.estimators.cross_fit import deciding_method, label_scores, top_labels
 from imcc.tables._columns import as_table
 from imcc.tables._encoder import WEIGHTS, TableEncoder, blocks_of
+from imcc.tables._infer import column_options, infer_schema
 from imcc.tables._labels import read_labels, tag_separator
 from imcc.tables._schema import Schema, TableError, require_rows
 
@@ -239,13 +240,8 @@ class TableClassifier(HeldOutMixin, FitScoreMixin, BaseEstimator):
     ) -> None:
         """Fit to labels with these names; ``used`` are the columns that they were read from."""
         _warn_of_constant_labels(Y, names)
-        encoder = TableEncoder(
-            kinds=self.kinds,
-            date_formats=self.date_formats,
-            drop=self.drop,
-            missing_words=self.missing_words,
-        )
-        schema = encoder._infer_schema(table, used)
+        encoder = TableEncoder(**column_options(self))
+        schema = infer_schema(table, labels=used, **column_options(self))
         shares = self._shares(table.num_rows)
         with part(0, shares, "weighing text against the other columns"):
             weights = self._choose_weights(table, schema, Y, sample_weight, groups)

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from imcc._utils.errors import InvalidArgumentError
 from imcc.datasets._errors import listed, repeated
 from imcc.tables._columns import as_table
-from imcc.tables._infer import infer_schema
+from imcc.tables._infer import column_options, infer_schema
 from imcc.tables._schema import Schema, TableError, require_rows
 from imcc.tables._steps import BLOCK_ROWS, Category, Cells, Entries, Text, fit_steps
 from imcc.tables._typed import MISSING_VALUE, typed_arrays, typed_names
@@ -145,18 +145,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ndarray or CSR matrix of shape (n_samples, n_features)
         """
         table = as_table(X)
-        return self.fit_schema(table, self._infer_schema(table))
-
-    def _infer_schema(self, table: Any, labels: Collection[str] = ()) -> Schema:
-        """Infer the schema of a table with the parameters of the encoder."""
-        return infer_schema(
-            table,
-            kinds=self.kinds,
-            date_formats=self.date_formats,
-            drop=self.drop,
-            labels=labels,
-            missing_words=self.missing_words,
-        )
+        return self.fit_schema(table, infer_schema(table, **column_options(self)))
 
     def fit_schema(self, X: Any, schema: Schema) -> Any:
         """Fit the transformers for a given schema, and return the features.

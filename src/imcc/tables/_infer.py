@@ -144,6 +144,12 @@ def infer_schema(
     return Schema(tuple(columns), words)
 
 
+def column_options(source: Any) -> dict[str, Any]:
+    """Return the arguments of :func:`infer_schema` that an estimator or a schema file gives."""
+    names = ("kinds", "date_formats", "drop", "missing_words")
+    return {name: getattr(source, name) for name in names}
+
+
 def infer_column(
     name: str,
     values: Any,
@@ -282,14 +288,11 @@ class _Reader:
         if others:
             layout = min(others, key=lambda layout: len(others[layout]))
             raise TableError(
-                Message(
-                    f"column {self.name!r} has values such as {texts[0]!r}: if they are dates with "
-                    "years of two digits, specify the format with ",
-                    given("date_formats", {self.name: layout}),
-                    " (69 to 99 are then 1969 to 1999, and 00 to 68 are 2000 to 2068); otherwise "
-                    "the kind with ",
-                    given("kinds", {self.name: "category"}),
-                )
+                f"column {self.name!r} has values such as {texts[0]!r}: if they are dates with "
+                "years of two digits (1969 to 2068), specify the format with "
+                + given("date_formats", {self.name: layout})
+                + "; otherwise the kind with "
+                + given("kinds", {self.name: "category"})
             )
         return None
 

@@ -118,15 +118,13 @@ def tag_separator(values: Any, separator: str | None = None) -> str | None:
 
 
 def _from_json(cell: str, row: int) -> list[Any]:
-    if not cell.strip():
-        return []
     try:
-        found = json.loads(cell)
+        found = json.loads(cell.strip() or "[]")
         json.dumps(found, ensure_ascii=False).encode()  # half a character cannot be written
+        if not isinstance(found, list):
+            raise ValueError(f"it is of type {type(found).__name__}")
     except (ValueError, RecursionError) as error:
         raise TableError(f"the tags are not a JSON list: {cell[:80]!r}", row) from error
-    if not isinstance(found, list):
-        raise TableError(f"the tags are not a JSON list: {cell[:80]!r}", row)
     return found
 
 

@@ -22,11 +22,10 @@ from imcc.datasets._files import Content, Source
 from imcc.datasets._match import check_extra, match_columns
 from imcc.persistence._card import ModelCard, make_card
 from imcc.tables._columns import arrow, check_column
-from imcc.tables._infer import infer_schema
+from imcc.tables._infer import column_options, infer_schema
 from imcc.tables._labels import indicator_columns, read_tags, tag_matrix
 from imcc.tables._read import TableFile, decoded, joined_tables, table_fingerprint
-from imcc.tables._schema import Schema, TableError
-from imcc.tables._toml import KnownColumns, read_schema
+from imcc.tables._schema import KnownColumns, Schema, TableError, read_schema
 from imcc.tables._typed import typed_arrays
 
 if TYPE_CHECKING:
@@ -77,14 +76,7 @@ class TableSource:
     def schema(self, known: KnownColumns) -> Schema:
         """Infer the schema; errors name the file and the line."""
         with self.located():
-            return infer_schema(
-                self.table,
-                kinds=known.kinds,
-                date_formats=known.date_formats,
-                drop=known.drop,
-                labels=known.label_columns,
-                missing_words=known.missing_words,
-            )
+            return infer_schema(self.table, labels=known.label_columns, **column_options(known))
 
     def labels(self, known: KnownColumns) -> tuple[np.ndarray, list[str]]:
         """Return the labels as 0 and 1, and their names; NaN if they may be unknown, and are."""
