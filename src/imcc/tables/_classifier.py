@@ -226,7 +226,7 @@ class TableClassifier(HeldOutMixin, FitScoreMixin, BaseEstimator):
         except TableError as error:
             raise error.renumbered(lambda row: int(kept[row])) from error
         self.tags_column_ = y if isinstance(y, str) else None
-        self.separator_ = tag_separator(table[y], self.separator) if isinstance(y, str) else None
+        self.separator_ = self.separator or tag_separator(table[y]) if isinstance(y, str) else None
         return self
 
     def _fit(

@@ -22,6 +22,10 @@ from imcc._utils.errors import ImccError, InvalidArgumentError, given
 from imcc._utils.optional import require
 from imcc.datasets._errors import DataFormatError, DataWarning, listed, repeated
 
+# Of the years that dates of Python may have, counted from 1970 on.
+_FIRST_SECOND = int(np.datetime64("0001-01-01T00:00:00", "s").astype(np.int64))
+_LAST_SECOND = int(np.datetime64("9999-12-31T23:59:59", "s").astype(np.int64))
+
 
 class TableError(ImccError, ValueError):
     """A table is invalid, or does not match its schema.
@@ -232,11 +236,7 @@ def _checked_dates(name: str, values: Any) -> Any:
     if has_zone(values):
         values = pc.cast(values, pa.timestamp(values.type.unit, "UTC"))
     seconds = pc.cast(pc.cast(values, pa.timestamp("s"), safe=False), pa.int64())
-    first, last = (
-        np.datetime64(time, "s").astype(np.int64).item()
-        for time in ("0001-01-01T00:00:00", "9999-12-31T23:59:59")
-    )
-    wrong = pc.or_(pc.less(seconds, first), pc.greater(seconds, last))
+    wrong = pc.or_(pc.less(seconds, _FIRST_SECOND), pc.greater(seconds, _LAST_SECOND))
     if pc.any(wrong).as_py():
         row = pc.index(wrong, True).as_py()
         raise TableError(

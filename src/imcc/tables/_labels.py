@@ -89,15 +89,13 @@ def _is_nan(cell: Any) -> bool:
     return isinstance(cell, (float, np.floating)) and bool(np.isnan(cell))
 
 
-def tag_separator(values: Any, separator: str | None = None) -> str | None:
-    """Return the separator of the tags of a column, as given or detected.
+def tag_separator(values: Any) -> str | None:
+    """Return the separator of the tags of a column.
 
     Parameters
     ----------
     values : pyarrow array, or sequence of str, of lists or of None
         The column.
-    separator : str, default=None
-        Returned if it is not None.
 
     Returns
     -------
@@ -109,8 +107,6 @@ def tag_separator(values: Any, separator: str | None = None) -> str | None:
     >>> tag_separator(["a;b", "c"]), tag_separator(['["a"]', ""]), tag_separator(["a", "b"])
     (';', 'json', None)
     """
-    if separator is not None:
-        return separator
     texts = [cell.strip() for cell in _cells(values) if isinstance(cell, str)]
     if any(texts) and all(text[0] == "[" for text in texts if text):
         return JSON

@@ -204,11 +204,7 @@ def _short(examples: Sequence[str], width: int = 30) -> str:
 def require_rows(table: Any) -> None:
     """Refuse a table that has the names of columns only."""
     if not table.num_rows:
-        raise TableError(
-            f"the table has no rows, only the names of {table.num_columns} column(s)"
-            if table.num_columns
-            else "the table has neither rows nor columns"
-        )
+        raise TableError(f"the table has no rows, only {table.num_columns} column(s)")
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy.sparse as sp
@@ -145,10 +144,6 @@ class Category:
         return rows, places[rows], np.ones(len(rows))
 
 
-# The analyzer of each vectorizer, for as long as that exists.
-_ANALYZERS: WeakKeyDictionary[Any, Callable[[str], list[str]]] = WeakKeyDictionary()
-
-
 @dataclass
 class Text:
     """TF-IDF of the words and pairs of words of a column, or of the parts of its words.
@@ -184,10 +179,7 @@ class Text:
     def entries(self, cells: Cells) -> Entries:
         """Return the features of rows, as ``vectorizer.transform`` computes them."""
         vectorizer, texts = self.vectorizer, cells[self.column]
-        analyze = _ANALYZERS.get(vectorizer)
-        if analyze is None:
-            analyze = _ANALYZERS[vectorizer] = vectorizer.build_analyzer()
-        place_of = vectorizer.vocabulary_.get
+        analyze, place_of = vectorizer.build_analyzer(), vectorizer.vocabulary_.get
         indices, counts, ends = array("i"), array("d"), array("i", [0])
         for text in texts.tolist():
             found = Counter(map(place_of, analyze(text)))

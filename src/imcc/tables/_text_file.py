@@ -120,7 +120,8 @@ class TextFile:
                 check_text(head, self.path)
             file.seek(0)
             try:
-                return self._layout_of(io.TextIOWrapper(file, encoding, newline=""), encoding)
+                text = io.TextIOWrapper(file, encoding, newline="")
+                return self._layout_of(text, encoding)
             except LookupError as error:
                 problem = f"{encoding!r} is not known to Python"
                 raise InvalidArgumentError("encoding", problem) from error
