@@ -124,18 +124,6 @@ def test_damage(tmp_path, text, said):
         read_table(written(tmp_path, text))
 
 
-def test_parquet(tmp_path):
-    parquet = pytest.importorskip("pyarrow.parquet")
-    path = tmp_path / "t.parquet"
-    parquet.write_table(pa.table({"a": [1, 2], "b": ["x", None]}), path)
-    assert read_table(path).to_pydict() == {"a": [1, 2], "b": ["x", None]}
-    path.write_bytes(path.read_bytes()[:40])
-    with pytest.raises(DataFormatError, match="damaged or incomplete"):
-        read_table(path)
-    with pytest.raises(FileNotFoundError):
-        read_table(tmp_path / "no.parquet")
-
-
 def test_columns_of_few_values_are_coded_with_the_same_cells(tmp_path):
     rng = np.random.default_rng(0)
     n = 60_000  # several parts
