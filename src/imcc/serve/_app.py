@@ -18,7 +18,7 @@ from imcc._utils.validation import check_count, check_number
 from imcc.persistence._errors import ModelFileError
 from imcc.persistence._file import load_with_digest
 from imcc.serve._pages import about_model, docs_page, form_page, openapi, template
-from imcc.serve._rows import RequestError, parse_rows, rows_for_model
+from imcc.serve._rows import parse_rows, rows_for_model
 from imcc.tables._predict import predictions
 
 #: Limits on a request, unless others are given.
@@ -142,12 +142,12 @@ def make_app(
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
             # A page elsewhere can send other types without asking the server first.
-            raise RequestError(415, "the content type must be application/json")
+            raise exceptions.HTTPException(415, "the content type must be application/json")
         parts, size = [], 0
         async for part in request.stream():
             size += len(part)
             if size > max_bytes:
-                raise RequestError(
+                raise exceptions.HTTPException(
                     413, f"the body is larger than {max_bytes:,} bytes, the limit of this server"
                 )
             parts.append(part)
@@ -166,8 +166,6 @@ def make_app(
             return problem(503, f"there is no answer within {max_seconds:g} seconds: try later")
         except requests.ClientDisconnect:
             return problem(400, "the client has gone")
-        except RequestError as error:
-            return problem(error.status, str(error))
         except (ImccError, ValueError) as error:
             return problem(422, str(message_of(error)))
         return responses.Response(content, media_type="application/json")

@@ -168,8 +168,22 @@ def _converted(convert: Callable[[Any], Any], values: Any, name: str = "") -> An
         said = ", ".join(str(part) for part in error.args)
         raise InvalidArgumentError(
             "X",
-            f"has a column {name} with values of different types, or of an unknown one: {said}",
+            f"has a column {name} whose values are of different types, or of an unknown one: "
+            f"{said}{_first_of_other_type(values)}",
         ) from error
+
+
+def _first_of_other_type(values: Any) -> str:
+    """Return which row of a list is the first with another type than those before, in words."""
+    first = ""
+    for row, value in enumerate(values if isinstance(values, list) else ()):
+        if value is None:
+            continue
+        kind = "number" if isinstance(value, (int, float)) else type(value).__name__
+        if first and kind != first:
+            return f" (row {row} has {value!r})"
+        first = kind
+    return ""
 
 
 def column_names(cells: Iterable[str], path: str) -> list[str]:

@@ -118,7 +118,8 @@ def write_predictions(
     names = [str(name) for name in label_names]
 
     def predict(some: Any) -> dict[str, Any]:
-        return predictions(model, some, names, values, top, written)
+        with progress_reported_to(None):  # the model would report on these rows only
+            return predictions(model, some, names, values, top, written)
 
     files = [rows] if isinstance(rows, (str, os.PathLike, Content)) else rows
     if isinstance(files, list) and all(isinstance(f, (str, os.PathLike, Content)) for f in files):
@@ -328,19 +329,18 @@ class _Counted:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         counts: dict[str, dict[str, int]] = {}
         others: dict[str, Any] = {}
-        with warnings.catch_warnings(record=True) as caught:
+
+        def collect(message: Any, *_: Any, **__: Any) -> None:
+            """Keep a warning; what is kept does not grow with the file."""
+            if isinstance(message, UnknownValuesWarning):
+                add_counts(counts, message.counts)
+            else:
+                others.setdefault(str(message), message)
+
+        with warnings.catch_warnings():
             warnings.simplefilter("always")
-            while True:
-                with progress_reported_to(None):  # the model would report on these rows only
-                    columns, total = next(self._parts, ({}, None))
-                for message in (warning.message for warning in caught):
-                    if isinstance(message, UnknownValuesWarning):
-                        add_counts(counts, message.counts)
-                    else:
-                        others.setdefault(str(message), message)
-                caught.clear()  # what is kept does not grow with the file
-                if not columns:
-                    break
+            warnings.showwarning = collect
+            for columns, total in self._parts:
                 self.n_rows += len(next(iter(columns.values())))
                 done = 0 if total is None else self.n_rows
                 report_progress(done, max(total or 1, done), f"{self.n_rows:,} rows")

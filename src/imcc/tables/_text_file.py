@@ -24,8 +24,11 @@ from imcc.tables._columns import arrow, column_names
 DELIMITERS = (",", ";", "\t", "|")
 # Number of bytes of a file in which the delimiter is detected.
 _SAMPLE = 2**16
-# Number of bytes that are read at a time; the next one is used if a row is longer.
-_BLOCK_SIZES = (2**20, 2**26)
+# Number of bytes of text that are read at a time.
+_BLOCK_BYTES = 2**20
+# Block sizes of Arrow in bytes; the next one is used if a row is longer.  Arrow reads up to 32
+# blocks ahead, so that large blocks would read small files completely.
+_BLOCK_SIZES = (2**18, 2**22, 2**26)
 # Number of columns of a text file that are read, each of which takes so much memory in Arrow.
 _MOST_COLUMNS, _COLUMN_BYTES = 2**16, 2**14
 
@@ -58,15 +61,22 @@ class TextFile:
     encoding: str | None
 
     def parts(self) -> Iterator[Any]:
-        """Yield the rows in tables of about a megabyte."""
+        """Yield the rows in tables of about :data:`_BLOCK_BYTES`."""
+        pa = arrow()
         n_rows, end = 0, ""
+        waiting: list[Any] = []
         try:
-            for part in self._parts():
-                if part.num_rows:
-                    n_rows += part.num_rows
-                    end = part[part.num_columns - 1][-1].as_py()
-                    yield part
-        except (UnicodeError, arrow().ArrowException) as error:
+            for piece in self._pieces():
+                waiting.append(piece)
+                if sum(part.nbytes for part in waiting) >= _BLOCK_BYTES:
+                    yield pa.concat_tables(waiting)
+                    waiting = []
+                if piece.num_rows:
+                    n_rows += piece.num_rows
+                    end = piece[piece.num_columns - 1][-1].as_py()
+            if waiting:
+                yield pa.concat_tables(waiting)
+        except (UnicodeError, pa.ArrowException) as error:
             said = str(error).splitlines()[0]
             if isinstance(error, UnicodeError) or "UTF8" in said:
                 raise DataFormatError(self._not_text(), self.path) from error
@@ -163,8 +173,8 @@ class TextFile:
         names = column_names(first if self.header else [""] * len(first), self.path)
         return _Layout(names, delimiter, encoding, line - 1)
 
-    def _parts(self) -> Iterator[Any]:
-        """Yield the rows in blocks, or in larger ones if a row is longer than a block."""
+    def _pieces(self) -> Iterator[Any]:
+        """Yield the rows in small blocks, or in larger ones if a row is longer than a block."""
         pa, reader = arrow(), require("pyarrow.csv", "Reading tables")
         names, delimiter, encoding, n_above = self._layout
         options = {
