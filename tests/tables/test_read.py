@@ -92,7 +92,7 @@ def test_json_lines(tmp_path, name):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('{"a": 1}\n{"a": \n', "line 2: the line is not JSON"),
+        ('{"a": 1}\n{"a": \n', "line 2: the line is not a JSON object"),
         ("[1]\n", "line 1: the line is not a JSON object"),
         ('{"a": {"b": 1}}\n', "'a'"),
         ('{"a": [1]}\n{"a": "x"}\n', "'a'"),

@@ -332,17 +332,12 @@ class _Reader:
             return ("0", "1") if set(self.distinct.to_pylist()) == {0, 1} else None
         return None
 
-    def are_codes(self) -> bool:
-        """Return whether digits are no numbers, because some begin with 0, as zip codes do."""
-        pc = compute()
-        matches = pc.match_substring_regex
-        is_digits = pc.all(matches(self.distinct, r"^\d+$")).as_py()
-        return bool(is_digits and pc.any(matches(self.distinct, r"^0\d")).as_py())
-
     def all_numeric(self, forced: bool = False) -> bool:
         """Return whether all values are numbers; an error if most are, or if ``forced``."""
         pc, written = compute(), self.values
-        if not forced and self.are_codes():
+        is_digits = pc.all(pc.match_substring_regex(self.distinct, r"^\d+$")).as_py()
+        begins_with_0 = pc.any(pc.match_substring_regex(self.distinct, r"^0\d")).as_py()
+        if is_digits and begins_with_0 and not forced:  # codes, such as zip codes
             return False
         form = number_form(self.name, written, stated=forced)
         values = plain_numbers(written, **form)

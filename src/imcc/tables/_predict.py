@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import os
@@ -385,20 +386,18 @@ def _csv_text(rows: list[tuple[Any, ...]]) -> str:
 
 def _write_parquet(parts: _Counted, path: Path) -> None:
     pa, parquet = arrow(), require("pyarrow.parquet", "Writing Parquet files")
-    writer = None
+    writer: Any = None
     waiting: list[Any] = []
-    try:
+    with contextlib.ExitStack() as opened:
         for columns in parts:
             # Ids have the types of their file: the first rows may have none to tell it from.
             table = pa.table(columns)
-            writer = writer or parquet.ParquetWriter(path, table.schema)
+            if writer is None:
+                writer = opened.enter_context(parquet.ParquetWriter(path, table.schema))
             waiting.append(table.cast(writer.schema))
             # What is known about groups of rows is kept until the end: so they are large.
             if sum(table.nbytes for table in waiting) >= _GROUP_BYTES:
                 writer.write_table(pa.concat_tables(waiting))
                 waiting.clear()
-        if writer is not None and waiting:
+        if waiting:
             writer.write_table(pa.concat_tables(waiting))
-    finally:
-        if writer is not None:
-            writer.close()
