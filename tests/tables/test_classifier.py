@@ -401,7 +401,7 @@ def classifier(**more):
         (lambda: TableEncoder().fit(small()[:0]), "has no rows"),
         (lambda: classifier().fit(small()[:0], LABELS), "has no rows"),
         (lambda: classifier().fit(small(), LABELS).predict(small()[:0]), "has no rows"),
-        (lambda: infer_schema({}), "neither rows nor columns"),
+        (lambda: infer_schema({}), "no rows"),
         (lambda: classifier().fit(small()[LABELS], LABELS), "no columns that could be features"),
         (lambda: TableEncoder().fit(pandas.DataFrame(index=range(5))), "no columns that could be"),
         (lambda: classifier().fit(small()[:1], LABELS), "has a single row"),

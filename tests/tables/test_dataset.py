@@ -128,6 +128,13 @@ def test_what_becomes_of_ids_is_said():
         read_dataset(frame, ["y"], kinds={"row": "number"}, drop=["key"])
 
 
+def test_dates_that_are_said_to_be_ids_are_left_out():
+    days = np.array(["2021-05-31", "2021-06-01"], "datetime64[D]")
+    with pytest.warns(UserWarning, match="'day'.*left out"):
+        dataset = read_dataset({"day": days, "a": [1, 2], "y": [0, 1]}, ["y"], kinds={"day": "id"})
+    assert dataset.feature_names == ("a",)
+
+
 @pytest.mark.filterwarnings("ignore:the column 'key' seems to be an id")
 def test_a_table_of_ids_only_has_no_features():
     frame = {"key": [f"T-{i:03}" for i in range(30)], "y": [0, 1] * 15}

@@ -29,6 +29,16 @@ def test_what_is_no_parquet_file(tmp_path, data):
     path.write_bytes(data)
     with pytest.raises(DataFormatError, match=r"t\.parquet"):
         read(path, labels=["y"])
+    with pytest.raises(FileNotFoundError):
+        TableFile(tmp_path / "no.parquet").read()
+
+
+def test_columns_that_are_nested_too_deeply(tmp_path):
+    values = pa.array([1])
+    for _ in range(120):
+        values = pa.StructArray.from_arrays([values], ["x"])
+    with pytest.raises(DataFormatError, match="nested too deeply"):
+        TableFile(save(tmp_path / "t.parquet", x=values)).read()
 
 
 def test_a_table_that_unpacks_beyond_the_limit_is_refused(tmp_path):

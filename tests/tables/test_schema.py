@@ -153,12 +153,6 @@ def test_overruled_kinds_are_checked():
             kind_of([1.5, 2.5], **{argument: value})
 
 
-def test_lists_are_no_features():
-    with pytest.raises(TableError, match="list<item: string>"):
-        kind_of([["a"], ["b", "c"]])
-    assert kind_of([["a"], []], labels=["x"]) == "label"
-
-
 def test_frames_of_all_libraries_give_the_same_schema():
     columns = {
         "a": [1.5, None, 2.0, 8.25],

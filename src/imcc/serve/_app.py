@@ -18,7 +18,7 @@ from imcc._utils.validation import check_count, check_number
 from imcc.persistence._errors import ModelFileError
 from imcc.persistence._file import load_with_digest
 from imcc.serve._pages import about_model, docs_page, form_page, openapi, template
-from imcc.serve._rows import RequestError, parse_rows, rows_for_model
+from imcc.serve._rows import parse_rows, rows_for_model
 from imcc.tables._predict import predictions
 
 #: Limits on a request, unless others are given.
@@ -127,15 +127,11 @@ def make_app(
         content = {"predictions": records, "warnings": said}
         return json.dumps(content, allow_nan=False).encode("ascii")
 
-    def fixed(text: str, kind: str = "text/html", policy: str = _POLICY) -> Any:
-        """Return what answers with the same text every time."""
+    def fixed(address: str, text: str, kind: str = "text/html", policy: str = _POLICY) -> Any:
+        """Return the route of an address that answers with the same text every time."""
         headers = {"content-security-policy": policy, "x-content-type-options": "nosniff"}
         response = responses.Response(text, headers=headers, media_type=kind)
-
-        async def endpoint(_: Any) -> Any:
-            return response
-
-        return endpoint
+        return routing.Route(address, response, methods=["GET"])
 
     def problem(status: int, text: str, headers: Any = None) -> Any:
         # As ASCII: a message may quote characters of a request that cannot be encoded.
@@ -146,12 +142,12 @@ def make_app(
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
             # A page elsewhere can send other types without asking the server first.
-            raise RequestError(415, "the content type must be application/json")
+            raise exceptions.HTTPException(415, "the content type must be application/json")
         parts, size = [], 0
         async for part in request.stream():
             size += len(part)
             if size > max_bytes:
-                raise RequestError(
+                raise exceptions.HTTPException(
                     413, f"the body is larger than {max_bytes:,} bytes, the limit of this server"
                 )
             parts.append(part)
@@ -170,8 +166,6 @@ def make_app(
             return problem(503, f"there is no answer within {max_seconds:g} seconds: try later")
         except requests.ClientDisconnect:
             return problem(400, "the client has gone")
-        except RequestError as error:
-            return problem(error.status, str(error))
         except (ImccError, ValueError) as error:
             return problem(422, str(message_of(error)))
         return responses.Response(content, media_type="application/json")
@@ -189,12 +183,12 @@ def make_app(
     app = applications.Starlette(
         routes=[
             routing.Route("/predict", predict, methods=["POST"]),
-            routing.Route("/health", fixed(json.dumps(health), "application/json")),
-            routing.Route("/", fixed(form_page(model, card))),
-            routing.Route("/form.js", fixed(template("form.js"), "text/javascript")),
-            routing.Route("/model", fixed(about_model(model, card), policy=_MODEL_POLICY)),
-            routing.Route("/docs", fixed(docs_page(described, limits))),
-            routing.Route("/openapi.json", fixed(json.dumps(described), "application/json")),
+            fixed("/health", json.dumps(health), "application/json"),
+            fixed("/", form_page(model, card)),
+            fixed("/form.js", template("form.js"), "text/javascript"),
+            fixed("/model", about_model(model, card), policy=_MODEL_POLICY),
+            fixed("/docs", docs_page(described, limits)),
+            fixed("/openapi.json", json.dumps(described), "application/json"),
         ],
         exception_handlers={exceptions.HTTPException: refused, Exception: failed},
     )

@@ -47,7 +47,7 @@ def form_page(model: Any, card: ModelCard) -> str:
     """Return the page with a form to try a row."""
     inner = table_model(model)
     if inner is None:
-        example = json.dumps(_example_row(card))
+        example = json.dumps([0.0] * len(card.feature_names) or "some words")
         fields = (
             '<label for="row">A row, as JSON: a list of numbers, or an object of names and '
             f'values</label><textarea id="row" rows="6">{escape(example)}</textarea>'
@@ -109,10 +109,6 @@ def about_model(model: Any, card: ModelCard) -> str:
             for column in inner.schema_
         ]
     return _page("The model", _json(about))
-
-
-def _example_row(card: ModelCard) -> Any:
-    return [0.0] * len(card.feature_names) if card.feature_names else "some words"
 
 
 def _row_schema(model: Any, card: ModelCard, ignore_extra: bool) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 import scipy.sparse as sp
 
-from imcc._utils.errors import ImccError
+from imcc._utils.optional import require
 from imcc._utils.wrappers import transformers
 from imcc.datasets._coding import Coding
 from imcc.persistence._card import ModelCard
@@ -21,27 +21,12 @@ from imcc.tables._predict import table_model
 _SPARSE = {"indices", "values"}
 
 
-class RequestError(ImccError, ValueError):
-    """A request that cannot be answered; other errors of it have the status 422.
-
-    Parameters
-    ----------
-    status : int
-        The status code of HTTP.
-    problem : str
-        What is wrong, and what to do.
-    """
-
-    def __init__(self, status: int, problem: str) -> None:
-        self.status = status
-        super().__init__(problem)
-
-
 def parse_rows(body: bytes, max_rows: int) -> list[Any]:
     """Return the rows in the JSON text of a request: one row, or a list of them.
 
     NaN and infinity, which are not JSON, and keys that occur twice are refused.
     """
+    problem = require("starlette.exceptions", "Serving a model").HTTPException
 
     def refuse_constant(word: str) -> NoReturn:
         raise ValueError(f"{word} is not JSON; a missing value is null")
@@ -59,9 +44,9 @@ def parse_rows(body: bytes, max_rows: int) -> list[Any]:
             body.decode("utf-8"), parse_constant=refuse_constant, object_pairs_hook=refuse_repeated
         )
     except RecursionError as error:
-        raise RequestError(400, "the body is not valid JSON: it is nested too deeply") from error
+        raise problem(400, "the body is not valid JSON: it is nested too deeply") from error
     except ValueError as error:
-        raise RequestError(400, f"the body is not valid JSON: {error}") from error
+        raise problem(400, f"the body is not valid JSON: {error}") from error
     if found is None or isinstance(found, (bool, int, float)):
         raise ValueError(f"the body must be a row or a list of rows, got {found!r}")
     many = isinstance(found, list) and (not found or isinstance(found[0], (dict, list, str)))
@@ -69,7 +54,7 @@ def parse_rows(body: bytes, max_rows: int) -> list[Any]:
     if not rows:
         raise ValueError("the body has no rows: it is an empty list")
     if len(rows) > max_rows:
-        raise RequestError(
+        raise problem(
             413, f"the body has {len(rows):,} rows, and a request may have {max_rows:,}: send fewer"
         )
     return rows

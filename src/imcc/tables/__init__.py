@@ -15,8 +15,14 @@ from imcc.tables._infer import infer_schema
 from imcc.tables._labels import read_tags, tag_matrix
 from imcc.tables._load import read_table
 from imcc.tables._predict import write_predictions
-from imcc.tables._schema import Column, Schema, TableError
-from imcc.tables._toml import KnownColumns, read_schema, write_schema
+from imcc.tables._schema import (
+    Column,
+    KnownColumns,
+    Schema,
+    TableError,
+    read_schema,
+    write_schema,
+)
 
 __all__ = [
     "Column",

@@ -32,14 +32,12 @@ from imcc._utils.validation import (
     label_matrix,
 )
 from imcc._utils.wrappers import fit_with, uses_groups
-from imcc.estimators import (
-    KernelEnsembleClassifier,
-    TunedThresholds,
-)
+from imcc.estimators import KernelEnsembleClassifier, TunedThresholds
 from imcc.estimators.base import FitScoreMixin, HeldOutMixin, labelled_frame
 from imcc.estimators.cross_fit import deciding_method, label_scores, top_labels
 from imcc.tables._columns import as_table
 from imcc.tables._encoder import WEIGHTS, TableEncoder, blocks_of
+from imcc.tables._infer import column_options, infer_schema
 from imcc.tables._labels import read_labels, tag_separator
 from imcc.tables._schema import Schema, TableError, require_rows
 
@@ -228,7 +226,7 @@ class TableClassifier(HeldOutMixin, FitScoreMixin, BaseEstimator):
         except TableError as error:
             raise error.renumbered(lambda row: int(kept[row])) from error
         self.tags_column_ = y if isinstance(y, str) else None
-        self.separator_ = tag_separator(table[y], self.separator) if isinstance(y, str) else None
+        self.separator_ = self.separator or tag_separator(table[y]) if isinstance(y, str) else None
         return self
 
     def _fit(
@@ -242,13 +240,8 @@ class TableClassifier(HeldOutMixin, FitScoreMixin, BaseEstimator):
     ) -> None:
         """Fit to labels with these names; ``used`` are the columns that they were read from."""
         _warn_of_constant_labels(Y, names)
-        encoder = TableEncoder(
-            kinds=self.kinds,
-            date_formats=self.date_formats,
-            drop=self.drop,
-            missing_words=self.missing_words,
-        )
-        schema = encoder._infer_schema(table, used)
+        encoder = TableEncoder(**column_options(self))
+        schema = infer_schema(table, labels=used, **column_options(self))
         shares = self._shares(table.num_rows)
         with part(0, shares, "weighing text against the other columns"):
             weights = self._choose_weights(table, schema, Y, sample_weight, groups)

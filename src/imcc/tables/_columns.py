@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ctypes
 import difflib
+import itertools
 import sys
 import warnings
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,11 @@ import numpy as np
 from imcc._utils.cells import MISSING
 from imcc._utils.errors import ImccError, InvalidArgumentError, given
 from imcc._utils.optional import require
-from imcc.datasets._errors import DataWarning, listed, repeated
+from imcc.datasets._errors import DataFormatError, DataWarning, listed, repeated
+
+# Of the years that dates of Python may have, counted from 1970 on.
+_FIRST_SECOND = int(np.datetime64("0001-01-01T00:00:00", "s").astype(np.int64))
+_LAST_SECOND = int(np.datetime64("9999-12-31T23:59:59", "s").astype(np.int64))
 
 
 class TableError(ImccError, ValueError):
@@ -48,6 +53,27 @@ class TableError(ImccError, ValueError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.problem, self.row)
+
+
+@contextmanager
+def damage_reported(path: str, what: str) -> Iterator[None]:
+    """Raise a DataFormatError instead of what other packages raise for damaged files.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    what : str
+        What it should be.
+    """
+    try:
+        yield
+    except (DataFormatError, ImportError):
+        raise
+    except Exception as error:  # of many kinds
+        raise DataFormatError(
+            f"this is not {what}, or it is damaged or incomplete ({error})", path
+        ) from error
 
 
 def arrow() -> Any:
@@ -163,18 +189,16 @@ def _first_of_other_type(values: Any) -> str:
 def column_names(cells: Iterable[str], path: str) -> list[str]:
     """Return the names of the columns of a file, with ``column0`` and so on for empty cells."""
     names = [cell.strip() or f"column{i}" for i, cell in enumerate(cells)]
-    twice, taken, renamed = repeated(names), set(names), {}
+    twice = repeated(names)
     if not twice:
         return names
-    counts = Counter[str]()
+    taken, seen, renamed = set(names), set(), {}
+    numbers = {name: itertools.count(2) for name in twice}
     for i, name in enumerate(names):
-        counts[name] += 1
-        if counts[name] > 1:
-            while (other := f"{name}_{counts[name]}") in taken:
-                counts[name] += 1
-            taken.add(other)
-            renamed[i] = other
-    names = [renamed.get(i, name) for i, name in enumerate(names)]
+        if name in seen:
+            others = (f"{name}_{number}" for number in numbers[name])
+            renamed[i] = names[i] = next(other for other in others if other not in taken)
+        seen.add(name)
     shown = ", ".join(f"column {i + 1} is now {other!r}" for i, other in [*renamed.items()][:5])
     warnings.warn(
         DataWarning(
@@ -226,11 +250,7 @@ def _checked_dates(name: str, values: Any) -> Any:
     if has_zone(values):
         values = pc.cast(values, pa.timestamp(values.type.unit, "UTC"))
     seconds = pc.cast(pc.cast(values, pa.timestamp("s"), safe=False), pa.int64())
-    first, last = (
-        np.datetime64(time, "s").astype(np.int64).item()
-        for time in ("0001-01-01T00:00:00", "9999-12-31T23:59:59")
-    )
-    wrong = pc.or_(pc.less(seconds, first), pc.greater(seconds, last))
+    wrong = pc.or_(pc.less(seconds, _FIRST_SECOND), pc.greater(seconds, _LAST_SECOND))
     if pc.any(wrong).as_py():
         row = pc.index(wrong, True).as_py()
         raise TableError(

@@ -20,9 +20,8 @@ from imcc.datasets._match import match_columns
 from imcc.datasets._table import Attribute, Table
 from imcc.tables._columns import arrow, as_table, is_text, plain_column
 from imcc.tables._load import TableSource, known_columns, open_tables
-from imcc.tables._numbers import NumberForm, number_form, plain_numbers, to_flags
-from imcc.tables._schema import Column, TableError
-from imcc.tables._toml import KnownColumns, read_schema
+from imcc.tables._numbers import number_form, plain_numbers, to_flags
+from imcc.tables._schema import Column, KnownColumns, TableError, read_schema
 from imcc.tables._typed import typed_column, words_and_codes
 
 # Kinds of columns that are not features of an array.
@@ -180,7 +179,7 @@ def _refuse_kinds(columns: Sequence[Column]) -> None:
 
 def _counts_rows(name: str, table: Any, missing: Collection[str]) -> bool:
     """Return whether an id is a number, and warn of what becomes of it."""
-    counts = _has_numbers(plain_column(name, table[name], missing))
+    counts = _kind_of(plain_column(name, table[name], missing)) == "number"
     happens = "it is used as a number" if counts else "it is left out"
     warnings.warn(
         f"the column {name!r} seems to be an id: {happens}; leave it out with drop, or state what "
@@ -209,28 +208,21 @@ def _columns(
 def _column(column: Column, values: Any, missing: Collection[str]) -> tuple[Attribute, np.ndarray]:
     """Return a column that is not text, a date or an id as numbers, or as codes of its words."""
     values = plain_column(column.name, values, missing)
-    if column.kind == "id":
-        column = replace(column, kind="number")
-    if column.kind == "constant":
-        column = replace(column, kind=_kind_of_constant(values))
+    if column.kind in ("id", "constant"):
+        column = replace(column, kind=_kind_of(values))
     if column.kind != "category":
         (numbers,) = typed_column(column, values).values()
         return Attribute(column.name), numbers
     return _words(column.name, values)
 
 
-def _kind_of_constant(values: Any) -> str:
-    """Return what the value of a column is that is the same in every row."""
+def _kind_of(values: Any) -> str:
+    """Return what the values of a column of ids, or of the same value in every row, are."""
     if arrow().types.is_temporal(values.type):
         return "category"
-    if not to_flags(values)[1].any():
-        return "yes/no"
-    return "number" if _has_numbers(values) else "category"
-
-
-def _has_numbers(values: Any) -> bool:
-    """Return whether all values of a column are numbers."""
-    return not is_text(values) or plain_numbers(values).null_count == values.null_count
+    if not is_text(values) or plain_numbers(values).null_count == values.null_count:
+        return "number"
+    return "category" if to_flags(values)[1].any() else "yes/no"
 
 
 def _words(name: str, values: Any) -> tuple[Attribute, np.ndarray]:
@@ -289,6 +281,6 @@ def _as_before(
     if not to_flags(values)[1].any():
         column = Column(name, "yes/no")
     else:
-        form = number_form(name, values, stated=True) if is_text(values) else NumberForm()
-        column = Column(name, "number", **form._asdict())
+        form = number_form(name, values, stated=True) if is_text(values) else {}
+        column = Column(name, "number", **form)
     return Attribute(name), typed_column(column, values)[name]

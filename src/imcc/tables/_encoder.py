@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from imcc._utils.errors import InvalidArgumentError
 from imcc.datasets._errors import listed, repeated
 from imcc.tables._columns import as_table
-from imcc.tables._infer import infer_schema
+from imcc.tables._infer import column_options, infer_schema
 from imcc.tables._schema import Schema, TableError, require_rows
 from imcc.tables._steps import BLOCK_ROWS, Category, Cells, Entries, Text, fit_steps
 from imcc.tables._typed import MISSING_VALUE, typed_arrays, typed_names
 
 #: The shares of the features' variance that a kind's columns have by default.
 WEIGHTS = {"numbers": 1.0, "categories": 1.0, "text": 4.0}
-# Entries that are summed together, and those that are looked at at a time.
-_BLOCK_ENTRIES = 2**20
+# Entries that are scaled at a time.
 _FEW_ENTRIES = 2**16
 # Features are sparse if this fraction of the entries is stored at most, as in scikit-learn.
 _MOST_STORED = 0.3
@@ -145,18 +145,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ndarray or CSR matrix of shape (n_samples, n_features)
         """
         table = as_table(X)
-        return self.fit_schema(table, self._infer_schema(table))
-
-    def _infer_schema(self, table: Any, labels: Collection[str] = ()) -> Schema:
-        """Infer the schema of a table with the parameters of the encoder."""
-        return infer_schema(
-            table,
-            kinds=self.kinds,
-            date_formats=self.date_formats,
-            drop=self.drop,
-            labels=labels,
-            missing_words=self.missing_words,
-        )
+        return self.fit_schema(table, infer_schema(table, **column_options(self)))
 
     def fit_schema(self, X: Any, schema: Schema) -> Any:
         """Fit the transformers for a given schema, and return the features.
@@ -217,16 +206,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         The variance of a block is the sum of the variances of its features, that is, half of the
         mean squared distance of two rows.
         """
-        blocks, widths = blocks_of(self.schema_), [step.width for step in self.steps_]
-        parts = np.repeat([step.part for step in self.steps_], widths)
-        variances, totals = _variances(features), dict.fromkeys(blocks, 0.0)
-        for part in dict.fromkeys(step.part for step in self.steps_):
-            totals[_block_of(part)] += float(variances[parts == part].sum())
+        widths = [step.width for step in self.steps_]
+        blocks = [_block_of(step.part) for step in self.steps_]
+        variances, block_of_feature = _variances(features), np.repeat(blocks, widths)
         scales = {}
-        for block, columns in blocks.items():
+        for block, columns in blocks_of(self.schema_).items():
             wanted = weights["text" if block.startswith("text ") else block] * len(columns)
-            scales[block] = float(np.sqrt(wanted / totals[block])) if totals[block] > 0 else 1.0
-        self.scales_ = [scales[_block_of(step.part)] for step in self.steps_]
+            total = float(variances[block_of_feature == block].sum())
+            scales[block] = float(np.sqrt(wanted / total)) if total > 0 else 1.0
+        self.scales_ = [scales[block] for block in blocks]
         factors = np.repeat(self.scales_, widths)
         if not sp.issparse(features):
             features *= factors
@@ -383,24 +371,10 @@ def _block_of(part: str) -> str:
 
 def _variances(features: Any) -> np.ndarray:
     """Return the variance of every feature, without another array of all entries."""
-    n_rows, n_columns = features.shape
-    sums, squares = np.zeros(n_columns), np.zeros(n_columns)
-    if sp.issparse(features):
-        for start in range(0, features.nnz, _BLOCK_ENTRIES):
-            own_sums, own_squares = np.zeros(n_columns), np.zeros(n_columns)
-            for first in range(start, min(start + _BLOCK_ENTRIES, features.nnz), _FEW_ENTRIES):
-                some = slice(first, first + _FEW_ENTRIES)
-                places, values = features.indices[some], features.data[some]
-                np.add.at(own_sums, places, values)
-                np.add.at(own_squares, places, values**2)
-            sums += own_sums
-            squares += own_squares
-    else:
-        for start in range(0, n_rows, BLOCK_ROWS):
-            block = features[start : start + BLOCK_ROWS]
-            sums += block.sum(axis=0)
-            squares += (block**2).sum(axis=0)
-    return squares / n_rows - (sums / n_rows) ** 2
+    scaler = StandardScaler(with_mean=False)
+    for start in range(0, features.shape[0], BLOCK_ROWS):
+        scaler.partial_fit(features[start : start + BLOCK_ROWS])
+    return scaler.var_
 
 
 class UnknownValuesWarning(UserWarning):

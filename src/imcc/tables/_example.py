@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 from pathlib import Path
 from typing import Any
@@ -123,6 +122,5 @@ def write_example(path: str | os.PathLike[str], n_rows: int = 800, seed: int = 0
     gaps = np.flatnonzero(table["income"].isna())
     if len(gaps):
         shown.loc[int(gaps[0]), "income"] = "n/a"
-    text = io.StringIO(newline="")
-    pd.concat([shown, labels], axis=1).to_csv(text, index=False, lineterminator="\n")
-    return write_whole(path, text.getvalue().encode("utf-8"))
+    text = pd.concat([shown, labels], axis=1).to_csv(index=False, lineterminator="\n")
+    return write_whole(path, text.encode("utf-8"))

@@ -30,14 +30,7 @@ from imcc.tables._columns import (
     to_python,
 )
 from imcc.tables._dates import DATE_FORMATS, DATE_SHAPE, ISO, is_date_format, parse_date, to_times
-from imcc.tables._numbers import (
-    MOSTLY,
-    NumberForm,
-    number_form,
-    plain_numbers,
-    to_numbers,
-    unclear_numbers,
-)
+from imcc.tables._numbers import MOSTLY, number_form, plain_numbers, to_numbers, unclear_numbers
 from imcc.tables._schema import KINDS, Column, Schema, require_rows
 
 # A column with more distinct values is not yes/no, however the words are capitalised.
@@ -151,6 +144,12 @@ def infer_schema(
     return Schema(tuple(columns), words)
 
 
+def column_options(source: Any) -> dict[str, Any]:
+    """Return the arguments of :func:`infer_schema` that an estimator or a schema file gives."""
+    names = ("kinds", "date_formats", "drop", "missing_words")
+    return {name: getattr(source, name) for name in names}
+
+
 def infer_column(
     name: str,
     values: Any,
@@ -183,7 +182,7 @@ class _Reader:
         self.name = name
         self.values = values = plain_column(name, values, words)
         self.is_text = is_text(values)
-        self.form = NumberForm()
+        self.form: dict[str, Any] = {}
         self.distinct = compute().unique(values.drop_null())
         self.n_present = len(values) - values.null_count
 
@@ -193,13 +192,13 @@ class _Reader:
         n_values = len(self.distinct)
         if n_values == 0 or (n_values == 1 and self.values.null_count == 0):
             return {"kind": "constant"}
-        if (words := self.yes_no()) is not None:
-            return {"kind": "yes/no", "words": words if self.is_text else None}
+        if self.yes_no() is not None:
+            return self.details("yes/no", None)
         if pa.types.is_temporal(self.values.type):
             return self.details("date", None)
         if not self.is_text or self.all_numeric():
             kind = "id" if self.counts_rows() else "number"
-            return {"kind": kind, **self.form._asdict()}
+            return {"kind": kind, **self.form}
         if (layout := self.date_format()) is not None:
             return self.date_details(layout)
         kind = "id" if self.are_keys() else "text" if self.are_sentences() else "category"
@@ -236,7 +235,7 @@ class _Reader:
             return {"kind": kind, "words": words if self.is_text else None}
         if kind == "number" and self.is_text:
             self.all_numeric(forced=True)
-            return {"kind": kind, **self.form._asdict()}
+            return {"kind": kind, **self.form}
         if kind == "date" and self.is_text:
             layout = date_format or self.date_format()
             if layout is None:
@@ -289,14 +288,11 @@ class _Reader:
         if others:
             layout = min(others, key=lambda layout: len(others[layout]))
             raise TableError(
-                Message(
-                    f"column {self.name!r} has values such as {texts[0]!r}: if they are dates with "
-                    "years of two digits, specify the format with ",
-                    given("date_formats", {self.name: layout}),
-                    " (69 to 99 are then 1969 to 1999, and 00 to 68 are 2000 to 2068); otherwise "
-                    "the kind with ",
-                    given("kinds", {self.name: "category"}),
-                )
+                f"column {self.name!r} has values such as {texts[0]!r}: if they are dates with "
+                "years of two digits (1969 to 2068), specify the format with "
+                + given("date_formats", {self.name: layout})
+                + "; otherwise the kind with "
+                + given("kinds", {self.name: "category"})
             )
         return None
 
@@ -336,20 +332,15 @@ class _Reader:
             return ("0", "1") if set(self.distinct.to_pylist()) == {0, 1} else None
         return None
 
-    def are_codes(self) -> bool:
-        """Return whether digits are no numbers, because some begin with 0, as zip codes do."""
-        pc = compute()
-        matches = pc.match_substring_regex
-        is_digits = pc.all(matches(self.distinct, r"^\d+$")).as_py()
-        return bool(is_digits and pc.any(matches(self.distinct, r"^0\d")).as_py())
-
     def all_numeric(self, forced: bool = False) -> bool:
         """Return whether all values are numbers; an error if most are, or if ``forced``."""
         pc, written = compute(), self.values
-        if not forced and self.are_codes():
+        is_digits = pc.all(pc.match_substring_regex(self.distinct, r"^\d+$")).as_py()
+        begins_with_0 = pc.any(pc.match_substring_regex(self.distinct, r"^0\d")).as_py()
+        if is_digits and begins_with_0 and not forced:  # codes, such as zip codes
             return False
         form = number_form(self.name, written, stated=forced)
-        values = plain_numbers(written, form)
+        values = plain_numbers(written, **form)
         n_numeric = len(values) - values.null_count
         if n_numeric == self.n_present:
             self.values, self.form = values, form
@@ -379,7 +370,7 @@ class _Reader:
 
     def counts_rows(self) -> bool:
         """Return whether numbers are keys, which name rows."""
-        if self.form.percent or self.values.null_count:
+        if self.form.get("percent") or self.values.null_count:
             return False
         if not numbers_are_keys(self.name, to_numbers(self.values)):
             return False

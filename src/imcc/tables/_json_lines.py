@@ -36,10 +36,10 @@ def read_json_lines(file: IO[bytes], limits: Content) -> Any:
         try:
             record = json.loads(line)
             json.dumps(record, ensure_ascii=False).encode()  # half a character cannot be written
+            if not isinstance(record, dict):
+                raise ValueError(f"it is of type {type(record).__name__}")
         except (ValueError, RecursionError) as error:
-            raise DataFormatError("the line is not JSON", limits.path, number) from error
-        if not isinstance(record, dict):
-            raise DataFormatError("the line is not a JSON object", limits.path, number)
+            raise DataFormatError("the line is not a JSON object", limits.path, number) from error
         if nested := [name for name, value in record.items() if isinstance(value, dict)]:
             raise DataFormatError(
                 f"objects inside of objects are not read: {listed(nested)}", limits.path, number

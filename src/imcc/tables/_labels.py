@@ -13,12 +13,7 @@ from sklearn.preprocessing import MultiLabelBinarizer
 from imcc._utils.errors import InvalidArgumentError, Message, given
 from imcc._utils.text import printable
 from imcc.datasets._errors import listed, repeated
-from imcc.tables._columns import (
-    TableError,
-    check_column,
-    plain_column,
-    to_python,
-)
+from imcc.tables._columns import TableError, check_column, plain_column, to_python
 from imcc.tables._numbers import to_flags
 
 # Separators of tags that are detected, in order of priority.
@@ -94,15 +89,13 @@ def _is_nan(cell: Any) -> bool:
     return isinstance(cell, (float, np.floating)) and bool(np.isnan(cell))
 
 
-def tag_separator(values: Any, separator: str | None = None) -> str | None:
-    """Return the separator of the tags of a column, as given or detected.
+def tag_separator(values: Any) -> str | None:
+    """Return the separator of the tags of a column.
 
     Parameters
     ----------
     values : pyarrow array, or sequence of str, of lists or of None
         The column.
-    separator : str, default=None
-        Returned if it is not None.
 
     Returns
     -------
@@ -114,8 +107,6 @@ def tag_separator(values: Any, separator: str | None = None) -> str | None:
     >>> tag_separator(["a;b", "c"]), tag_separator(['["a"]', ""]), tag_separator(["a", "b"])
     (';', 'json', None)
     """
-    if separator is not None:
-        return separator
     texts = [cell.strip() for cell in _cells(values) if isinstance(cell, str)]
     if any(texts) and all(text[0] == "[" for text in texts if text):
         return JSON
@@ -123,15 +114,13 @@ def tag_separator(values: Any, separator: str | None = None) -> str | None:
 
 
 def _from_json(cell: str, row: int) -> list[Any]:
-    if not cell.strip():
-        return []
     try:
-        found = json.loads(cell)
+        found = json.loads(cell.strip() or "[]")
         json.dumps(found, ensure_ascii=False).encode()  # half a character cannot be written
+        if not isinstance(found, list):
+            raise ValueError(f"it is of type {type(found).__name__}")
     except (ValueError, RecursionError) as error:
         raise TableError(f"the tags are not a JSON list: {cell[:80]!r}", row) from error
-    if not isinstance(found, list):
-        raise TableError(f"the tags are not a JSON list: {cell[:80]!r}", row)
     return found
 
 

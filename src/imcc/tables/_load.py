@@ -15,17 +15,17 @@ from imcc._utils.errors import InvalidArgumentError, given, named
 from imcc._utils.optional import require
 from imcc._utils.plain import to_plain
 from imcc.datasets import DataFormatError
+from imcc.datasets._coding import Coding
 from imcc.datasets._encode import choose_labels
 from imcc.datasets._errors import listed
 from imcc.datasets._files import Content, Source
-from imcc.datasets._match import check_extra
+from imcc.datasets._match import check_extra, match_columns
 from imcc.persistence._card import ModelCard, make_card
 from imcc.tables._columns import arrow, check_column
-from imcc.tables._infer import infer_schema
+from imcc.tables._infer import column_options, infer_schema
 from imcc.tables._labels import indicator_columns, read_tags, tag_matrix
 from imcc.tables._read import TableFile, decoded, joined_tables, table_fingerprint
-from imcc.tables._schema import Schema, TableError
-from imcc.tables._toml import KnownColumns, read_schema
+from imcc.tables._schema import KnownColumns, Schema, TableError, read_schema
 from imcc.tables._typed import typed_arrays
 
 if TYPE_CHECKING:
@@ -76,14 +76,7 @@ class TableSource:
     def schema(self, known: KnownColumns) -> Schema:
         """Infer the schema; errors name the file and the line."""
         with self.located():
-            return infer_schema(
-                self.table,
-                kinds=known.kinds,
-                date_formats=known.date_formats,
-                drop=known.drop,
-                labels=known.label_columns,
-                missing_words=known.missing_words,
-            )
+            return infer_schema(self.table, labels=known.label_columns, **column_options(known))
 
     def labels(self, known: KnownColumns) -> tuple[np.ndarray, list[str]]:
         """Return the labels as 0 and 1, and their names; NaN if they may be unknown, and are."""
@@ -324,16 +317,9 @@ def frame_for_model(
     Those of a file have the types that pandas infers.
     """
     names = source.table.column_names
-    if absent := [name for name in feature_names if name not in names]:
-        raise DataFormatError(
-            f"{len(absent)} column(s) that the model needs are missing: {listed(absent, 12)}; the "
-            f"table has {listed(names, 12)}",
-            source.path,
-        )
-    known = {*feature_names, *label_names}
-    check_extra([name for name in names if name not in known], ignore_extra, source.path)
+    places = match_columns(names, feature_names, label_names, Coding(), ignore_extra, source.path)
     labels = source.labels_of(label_names) if with_labels else None
-    table = source.table.select(list(feature_names))
+    table = source.table.select(places)
     # Without a file, the values already have types.
     return _natural_frame(table) if source.files else table.to_pandas(), labels
 

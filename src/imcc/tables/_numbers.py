@@ -7,7 +7,7 @@ they are written is found out from a whole column.
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -42,24 +42,6 @@ _CURRENCIES = ("€", "$", "£", "¥", "EUR", "USD", "GBP", "CHF")
 MOSTLY = 0.8
 
 
-class NumberForm(NamedTuple):
-    """How the numbers of a column of text are written.
-
-    Attributes
-    ----------
-    decimal : {".", ",", ".,", ",."}
-        As in 1.5, 1,5, 1.234,5 or 1,234.5.
-    percent : bool
-        Whether they have a percent sign; 12 % is the number 12.
-    currency : str
-        Sign of the amounts that they are, or "".
-    """
-
-    decimal: str = "."
-    percent: bool = False
-    currency: str = ""
-
-
 def _counted(text: Any, pattern: str) -> int:
     """Return how many cells match a pattern."""
     pc = compute()
@@ -84,27 +66,26 @@ def _without_signs(text: Any, percent: bool, currency: str) -> Any:
     return pc.if_else(has_sign, bare, pa.scalar(None, text.type))  # 0.12 may be 12 %
 
 
-_PLAIN = NumberForm()
-
-
-def plain_numbers(text: Any, form: NumberForm = _PLAIN) -> Any:
+def plain_numbers(text: Any, decimal: str = ".", percent: bool = False, currency: str = "") -> Any:
     """Return the cells of a clean column of text that are numbers, with decimal points.
 
-    Other cells are missing.
+    Other cells are missing.  How numbers are written is described as in :class:`Column`.
     """
     pa, pc = arrow(), compute()
-    text = _without_signs(text, form.percent, form.currency)
-    is_number = pc.match_substring_regex(text, _FORMS[form.decimal])
+    text = _without_signs(text, percent, currency)
+    is_number = pc.match_substring_regex(text, _FORMS[decimal])
     text = pc.if_else(is_number, text, pa.scalar(None, text.type))
-    if form.decimal == ",.":
+    if decimal == ",.":
         return pc.replace_substring(text, ",", "")
-    if form.decimal == ".":
+    if decimal == ".":
         return text
     return pc.replace_substring(pc.replace_substring(text, ".", ""), ",", ".")
 
 
-def number_form(name: str, text: Any, stated: bool = False) -> NumberForm:
+def number_form(name: str, text: Any, stated: bool = False) -> dict[str, Any]:
     """Return how the numbers of a clean column of text are written, if most cells are numbers.
+
+    They are the attributes ``decimal``, ``percent`` and ``currency`` of its :class:`Column`.
 
     Parameters
     ----------
@@ -125,14 +106,15 @@ def number_form(name: str, text: Any, stated: bool = False) -> NumberForm:
     n_signs = _counted(bare, _PERCENTAGE)
     percent = n_signs > 0 and n_signs >= (most if stated else present)
     bare = _without_signs(bare, percent, "")
+    form = {"decimal": ".", "percent": percent, "currency": currency}
     with_comma = bare.filter(pc.match_substring(bare, ","))
     if not len(with_comma):
-        return NumberForm(".", percent, currency)
+        return form
     sure = _counted(bare, _SURELY_THOUSANDS) > 0
     if stated and not sure and _counted(bare, _THOUSANDS):
         sure = not pc.all(pc.match_substring_regex(bare, _POINTS)).as_py()
     if sure and _counted(bare, _FORMS[",."]) >= most:
-        return NumberForm(",.", percent, currency)
+        return {**form, "decimal": ",."}
     # A point before the comma shows that numbers without it are not the rule.
     forms = (".,", ",") if _counted(with_comma, r"\.\d{3},") else (",", ".,")
     for decimal in forms:
@@ -145,8 +127,8 @@ def number_form(name: str, text: Any, stated: bool = False) -> NumberForm:
                     "decimal point, or say that it is no number with "
                     + given("kinds", {name: "category"})
                 )
-            return NumberForm(decimal, percent, currency)
-    return NumberForm(".", percent, currency)
+            return {**form, "decimal": decimal}
+    return form
 
 
 def unclear_numbers(text: Any) -> tuple[list[str], list[str]]:

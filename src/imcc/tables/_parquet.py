@@ -10,30 +10,29 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from imcc._utils.errors import given
 from imcc._utils.optional import require
 from imcc.datasets import DataFormatError
-from imcc.datasets._files import SMALL_ARRAYS, unpack_limit
+from imcc.datasets._files import Content
+from imcc.tables._columns import arrow, compute, damage_reported
 
 # Bytes of memory per byte on disk that a file may take; small files may take more.
 _RATIO = 64
 # Every page has a header: more pages than this would overlap.
 _FEWEST_BYTES_PER_PAGE = 8
 
-# Columns may be nested so deeply.
-_DEEPEST = 100
-
 # Types of Thrift.
 _I32, _I64, _LIST, _STRUCT = 5, 6, 9, 12
 
-# Numbers in Parquet: a type of column; the encodings of text that pyarrow cannot read as a
-# dictionary, in one of which words can repeat the beginning of the word before; and types of pages,
-# with the field that is their header and the field of that header that is the encoding.
-_BYTE_ARRAY = 6
+# Columns may be nested so deeply.
+_DEEPEST = 100
+
+# Numbers in Parquet: the encodings of text that pyarrow cannot read as a dictionary, in one of
+# which words can repeat the beginning of the word before; and types of pages, with the field that
+# is their header and the field of that header that is the encoding.
 _DELTA = (6, 7)
 _DICTIONARY_PAGE = 2
 _PAGES = {0: (5, 2), _DICTIONARY_PAGE: (7, 2), 3: (8, 4)}
@@ -44,11 +43,19 @@ Struct = dict[tuple[int, int], Any]
 # Numbers of the fields that are kept of the footer and of the header of a page, and of what is in
 # them; the others are skipped.
 _FOOTER: dict[int, Any] = {
-    2: {1: {}, 2: {}, 5: {}},  # elements of the schema: type, length, number of children
+    2: {5: {}},  # elements of the schema: number of children
     4: {1: {3: {5: {}, 9: {}, 11: {}}}, 3: {}},  # row groups: columns (values, offsets), rows
 }
 _PAGE: dict[int, Any] = {1: {}, 2: {}, 3: {}}  # type, size, size on disk
 _PAGE |= {header: {1: {}, encoding: {}} for header, encoding in _PAGES.values()}
+
+
+class _Leaf(NamedTuple):
+    """A column as it is stored: the type of its field, whether it has words, and their length."""
+
+    kind: Any
+    has_words: bool
+    length: int
 
 
 class ParquetSource:
@@ -56,14 +63,10 @@ class ParquetSource:
 
     Parameters
     ----------
-    source : str, path-like or bytes
+    source : str or bytes
         The file, or its content.
-    path : str
-        Name of the file in messages.
-    size : int, default=None
-        Size on disk; by default that of ``source``.
-    max_bytes : int, default=None
-        Limit of the memory in bytes; by default it depends on the size on disk.
+    limits : Content
+        Its path and size on disk, from which the limit of the memory follows.
 
     Attributes
     ----------
@@ -73,34 +76,28 @@ class ParquetSource:
         Number of rows.
     """
 
-    def __init__(
-        self,
-        source: str | os.PathLike[str] | bytes,
-        path: str,
-        *,
-        size: int | None = None,
-        max_bytes: int | None = None,
-    ) -> None:
-        self._arrow = require("pyarrow", "Reading Parquet files")
-        self._source, self._path = source, path
-        with self._opened() as file, self.damage_reported():
+    def __init__(self, source: str | bytes, limits: Content) -> None:
+        self._source, self._path = source, limits.path
+        with self._opened() as file, self._damage_reported():
             footer, self._on_disk = _footer(file)
-            self._leaves = _leaves(footer[2, _LIST])
+            _check_depth(footer[2, _LIST])
             self._groups = [(group[3, _I64], group[1, _LIST]) for group in footer[4, _LIST]]
-            if any(rows < 0 or len(found) != len(self._leaves) for rows, found in self._groups):
-                raise ValueError("its row groups do not match its columns")
             with self._reader() as reader:
                 self._metadata, self.schema = reader.metadata, reader.schema_arrow
-            metadata, names = self._metadata, self.schema.names  # an error if these are no text
-            n_fields = 1 + max((leaf.field for leaf in self._leaves), default=-1)
-            ours = (len(self._groups), len(self._leaves), n_fields)
-            if ours != (metadata.num_row_groups, metadata.num_columns, len(names)):
-                raise ValueError("its metadata is ambiguous")
-        self.n_rows: int = sum(rows for rows, _ in self._groups)
-        if max_bytes is None:
-            size = self._on_disk if size is None else size
-            max_bytes = max(unpack_limit(size, None, SMALL_ARRAYS), _RATIO * size)
-        self._limit = max_bytes
+                stored = [reader.schema.column(j) for j in range(self._metadata.num_columns)]
+                kinds = [field.type for field in self.schema for _ in range(_n_leaves(field.type))]
+                self._leaves = [
+                    _Leaf(kind, column.physical_type == "BYTE_ARRAY", column.length)
+                    for kind, column in zip(kinds, stored, strict=True)
+                ]
+            widths = {len(kinds), *(len(chunks) for _, chunks in self._groups)}
+            if len(widths) > 1 or len(self._groups) != self._metadata.num_row_groups:
+                raise ValueError("its row groups do not match its columns")
+            if any(n_rows < 0 for n_rows, _ in self._groups):
+                raise ValueError("its row groups have negative sizes")
+            _ = self.schema.names  # an error if these are no text
+        self.n_rows: int = sum(n_rows for n_rows, _ in self._groups)
+        self._limit: int = limits.max_bytes or max(limits.max_arrays, _RATIO * limits.size)
 
     def parts(self, rows: int | None = None) -> Iterator[Any]:
         """Yield the rows in parts.
@@ -116,7 +113,7 @@ class ParquetSource:
         pyarrow.Table
         """
         needed = n_pages = 0
-        with self.damage_reported():
+        with self._damage_reported():
             if rows is None:
                 # As numbers; rows with text become objects of Python as well.
                 self._check(self.n_rows * (8 * max(len(self._leaves), 1) + 64))
@@ -129,32 +126,19 @@ class ParquetSource:
                 coded = [
                     j
                     for j, (leaf, found) in enumerate(zip(self._leaves, pages, strict=True))
-                    if leaf.kind == _BYTE_ARRAY and not found.delta
+                    if leaf.has_words and not found.delta
                 ]
                 step = self._step(n_rows if rows is None else min(rows, n_rows), pages)
                 with self._reader(metadata=self._metadata, read_dictionary=coded) as reader:
                     for batch in reader.iter_batches(step, row_groups=[number], use_threads=False):
                         batch.validate(full=True)
-                        text = sum(map(self._text_bytes, batch.columns))
+                        text = sum(map(_text_bytes, batch.columns))
                         needed = batch.nbytes + text + (needed if rows is None else 0)
                         self._check(needed)
                         yield self._with_text(batch)
 
-    @contextmanager
-    def damage_reported(self) -> Iterator[None]:
-        """Raise a DataFormatError instead of what pyarrow raises for damaged files."""
-        try:
-            yield
-        except DataFormatError:
-            raise
-        except (
-            *(self._arrow.ArrowException, ValueError, TypeError, LookupError, OSError, MemoryError),
-            *(OverflowError, NotImplementedError, AttributeError, RecursionError),
-        ) as error:
-            said = "its metadata is incomplete" if isinstance(error, LookupError) else error
-            raise DataFormatError(
-                f"this is not a Parquet file, or it is damaged or incomplete ({said})", self._path
-            ) from error
+    def _damage_reported(self) -> Any:
+        return damage_reported(self._path, "a Parquet file")
 
     def _opened(self) -> IO[bytes]:
         source = self._source
@@ -163,7 +147,7 @@ class ParquetSource:
     def _reader(self, **options: Any) -> Any:
         parquet = require("pyarrow.parquet", "Reading Parquet files")
         source = self._source
-        opened = self._arrow.BufferReader(source) if isinstance(source, bytes) else source
+        opened = arrow().BufferReader(source) if isinstance(source, bytes) else source
         return parquet.ParquetFile(opened, **options)
 
     def _check(self, needed: int) -> None:
@@ -177,14 +161,13 @@ class ParquetSource:
 
     def _step(self, n_rows: int, pages: list[_Pages]) -> int:
         """Return how many rows of a row group can be read at a time within the limit."""
-        kinds = [self.schema.field(leaf.field).type for leaf in self._leaves]
 
         def needed(step: int) -> int:
             total = 0
-            for leaf, kind, found in zip(self._leaves, kinds, pages, strict=True):
+            for leaf, found in zip(self._leaves, pages, strict=True):
                 width = max(8, leaf.length, found.longest if found.delta else 0)
-                total += width * self._slots(kind, step, found.values) + 16 * found.words
-                total += found.bytes if leaf.kind == _BYTE_ARRAY else found.longest
+                total += width * _slots(leaf.kind, step, found.values) + 16 * found.words
+                total += found.bytes if leaf.has_words else found.longest
             return total
 
         while n_rows > 1 and needed(n_rows) > self._limit:
@@ -192,55 +175,59 @@ class ParquetSource:
         self._check(needed(n_rows))
         return max(n_rows, 1)
 
-    def _slots(self, kind: Any, rows: int, values: int) -> int:
-        """Return how many values rows of a type have at most, if they have so many in the file."""
-        types = self._arrow.types
-        if isinstance(kind, self._arrow.BaseExtensionType):
-            kind = kind.storage_type
-        if types.is_fixed_size_list(kind):  # in which a missing list takes as much space
-            return self._slots(kind.value_type, rows * kind.list_size, values)
-        if types.is_struct(kind):
-            fields = [kind.field(i).type for i in range(kind.num_fields)]
-            return max((self._slots(field, rows, values) for field in fields), default=rows)
-        if types.is_map(kind):
-            return max(self._slots(k, values, values) for k in (kind.key_type, kind.item_type))
-        if types.is_nested(kind):
-            return self._slots(kind.value_type, values, values)
-        return rows
-
-    def _text_bytes(self, values: Any) -> int:
-        """Return how many bytes text in dictionaries takes if it is repeated in every row."""
-        types = self._arrow.types
-        if types.is_struct(values.type):
-            return sum(map(self._text_bytes, values.flatten()))
-        if types.is_map(values.type):
-            return self._text_bytes(values.keys) + self._text_bytes(values.items)
-        if types.is_nested(values.type):
-            return self._text_bytes(values.flatten())
-        if not types.is_dictionary(values.type):
-            return 0
-        compute = require("pyarrow.compute", "Reading Parquet files")
-        lengths = compute.binary_length(values.dictionary)
-        return 8 * len(values) + (compute.sum(lengths.take(values.indices)).as_py() or 0)
-
     def _with_text(self, batch: Any) -> Any:
         """Return a batch as a table with text as in the schema, not as dictionaries."""
-        types, columns = self._arrow.types, []
+        types, columns = arrow().types, []
         for field, values in zip(self.schema, batch.columns, strict=True):
             has_fields = types.is_struct(field.type) or types.is_map(field.type)
             same = values.type == field.type or has_fields
             columns.append(values if same else values.cast(field.type))
-        table = self._arrow.Table.from_arrays(columns, names=self.schema.names)
+        table = arrow().Table.from_arrays(columns, names=self.schema.names)
         return table.replace_schema_metadata(self.schema.metadata)
 
 
-@dataclass(frozen=True)
-class _Leaf:
-    """A column as it is stored: its field in the schema, its type, and the length of the values."""
+def _inside(kind: Any) -> list[Any]:
+    """Return the types that a nested type consists of; none for other types."""
+    pa = arrow()
+    if isinstance(kind, pa.BaseExtensionType):
+        return _inside(kind.storage_type)
+    if pa.types.is_struct(kind):
+        return [kind.field(i).type for i in range(kind.num_fields)]
+    if pa.types.is_map(kind):
+        return [kind.key_type, kind.item_type]
+    return [kind.value_type] if pa.types.is_nested(kind) else []
 
-    field: int
-    kind: int
-    length: int
+
+def _n_leaves(kind: Any) -> int:
+    """Return how many columns are stored for a field of a type."""
+    return sum(map(_n_leaves, _inside(kind))) or 1
+
+
+def _slots(kind: Any, rows: int, values: int) -> int:
+    """Return how many values rows of a type have at most, if they have so many in the file."""
+    types = arrow().types
+    if isinstance(kind, arrow().BaseExtensionType):
+        kind = kind.storage_type
+    if types.is_fixed_size_list(kind):  # in which a missing list takes as much space
+        rows *= kind.list_size
+    elif types.is_nested(kind) and not types.is_struct(kind):
+        rows = values
+    return max((_slots(inner, rows, values) for inner in _inside(kind)), default=rows)
+
+
+def _text_bytes(values: Any) -> int:
+    """Return how many bytes text in dictionaries takes if it is repeated in every row."""
+    types = arrow().types
+    if types.is_struct(values.type):
+        return sum(map(_text_bytes, values.flatten()))
+    if types.is_map(values.type):
+        return _text_bytes(values.keys) + _text_bytes(values.items)
+    if types.is_nested(values.type):
+        return _text_bytes(values.flatten())
+    if not types.is_dictionary(values.type):
+        return 0
+    lengths = compute().binary_length(values.dictionary)
+    return 8 * len(values) + (compute().sum(lengths.take(values.indices)).as_py() or 0)
 
 
 @dataclass
@@ -270,22 +257,17 @@ def _footer(file: IO[bytes]) -> tuple[Struct, int]:
     return _struct(io.BytesIO(file.read(length)), _FOOTER), size
 
 
-def _leaves(schema: list[Struct]) -> list[_Leaf]:
-    """Return the columns that are stored, from the tree of the schema."""
-    leaves, field = [], -1
-    open_groups = [schema[0].get((5, _I32), 0)]  # how many children are still to come
-    for element in schema[1:]:
-        while not open_groups[-1]:
-            open_groups.pop()
-        field += len(open_groups) == 1
-        open_groups[-1] -= 1
-        if children := element.get((5, _I32), 0):
-            open_groups.append(children)
-        elif (1, _I32) in element:
-            leaves.append(_Leaf(field, element[1, _I32], element.get((2, _I32), 0)))
-        if len(open_groups) > _DEEPEST:
+def _check_depth(schema: list[Struct]) -> None:
+    """Refuse columns that are nested so deeply that pyarrow's recursion could end the process."""
+    to_come: list[int] = []  # children of each open group
+    for element in schema:
+        while to_come and not to_come[-1]:
+            to_come.pop()
+        if to_come:
+            to_come[-1] -= 1
+        to_come.append(element.get((5, _I32), 0))
+        if len(to_come) > _DEEPEST:
             raise ValueError("its columns are nested too deeply")
-    return leaves
 
 
 def _pages(file: IO[bytes], chunk: Struct) -> _Pages:

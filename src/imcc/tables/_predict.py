@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import os
@@ -32,13 +33,7 @@ from imcc.persistence._card import ModelCard
 from imcc.tables._classifier import TableClassifier
 from imcc.tables._columns import arrow
 from imcc.tables._encoder import UnknownValuesWarning, add_counts
-from imcc.tables._load import (
-    check_columns,
-    frame_for_model,
-    located,
-    open_tables,
-    rows_for_model,
-)
+from imcc.tables._load import check_columns, frame_for_model, located, open_tables, rows_for_model
 from imcc.tables._read import TableFile, is_table
 from imcc.tables._schema import TableError
 
@@ -124,7 +119,8 @@ def write_predictions(
     names = [str(name) for name in label_names]
 
     def predict(some: Any) -> dict[str, Any]:
-        return _predicted(model, some, names, written, values, top)
+        with progress_reported_to(None):  # the model would report on these rows only
+            return predictions(model, some, names, values, top, written)
 
     files = [rows] if isinstance(rows, (str, os.PathLike, Content)) else rows
     if isinstance(files, list) and all(isinstance(f, (str, os.PathLike, Content)) for f in files):
@@ -259,13 +255,13 @@ def _in_memory(X: Any, predict: Callable[[Any], dict[str, Any]]) -> Iterator[_Pa
         yield predict(rows), n
 
 
-def predictions(model: Any, rows: Any, names: list[str], values: str) -> dict[str, list[Any]]:
-    """Return the labels of rows, and the probabilities or scores of all labels, as for JSON."""
-    return _predicted(model, rows, names, "json", values, None)
-
-
-def _predicted(
-    model: Any, rows: Any, names: list[str], form: str, values: str | None, top: int | None
+def predictions(
+    model: Any,
+    rows: Any,
+    names: list[str],
+    values: str | None,
+    top: int | None = None,
+    form: str = "json",
 ) -> dict[str, list[Any]]:
     """Return the columns of the predictions of some rows; those of JSON have lists and dicts."""
     columns: dict[str, list[Any]] = {}
@@ -334,19 +330,18 @@ class _Counted:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         counts: dict[str, dict[str, int]] = {}
         others: dict[str, Any] = {}
-        with warnings.catch_warnings(record=True) as caught:
+
+        def collect(message: Any, *_: Any, **__: Any) -> None:
+            """Keep a warning; what is kept does not grow with the file."""
+            if isinstance(message, UnknownValuesWarning):
+                add_counts(counts, message.counts)
+            else:
+                others.setdefault(str(message), message)
+
+        with warnings.catch_warnings():
             warnings.simplefilter("always")
-            while True:
-                with progress_reported_to(None):  # the model would report on these rows only
-                    columns, total = next(self._parts, ({}, None))
-                for message in (warning.message for warning in caught):
-                    if isinstance(message, UnknownValuesWarning):
-                        add_counts(counts, message.counts)
-                    else:
-                        others.setdefault(str(message), message)
-                caught.clear()  # what is kept does not grow with the file
-                if not columns:
-                    break
+            warnings.showwarning = collect
+            for columns, total in self._parts:
                 self.n_rows += len(next(iter(columns.values())))
                 done = 0 if total is None else self.n_rows
                 report_progress(done, max(total or 1, done), f"{self.n_rows:,} rows")
@@ -361,16 +356,15 @@ def _texts(parts: _Counted, form: str) -> Iterator[str]:
     """Yield the text of a CSV or JSON file in pieces."""
     number = -1
     for number, columns in enumerate(parts):
+        # Ids are columns of a table, and may have values that JSON does not have.
         lists = {
-            name: cells if isinstance(cells, list) else cells.to_pylist()
+            name: cells if isinstance(cells, list) else to_plain(cells.to_pylist(), other=str)
             for name, cells in columns.items()
         }
+        rows = list(zip(*lists.values(), strict=True))
         if form == "csv":
-            yield _csv_text(lists, header=number == 0)
+            yield _csv_text(rows if number else [tuple(lists), *rows])
         else:
-            ids = {name for name in columns if columns[name] is not lists[name]}
-            lists |= {name: to_plain(lists[name], other=str) for name in ids}
-            rows = zip(*lists.values(), strict=True)
             records = [dict(zip(lists, row, strict=True)) for row in rows]
             # The records between the brackets of a list.
             yield ("," if number else "[") + json_text(records, indent=1)[1:-2]
@@ -378,10 +372,8 @@ def _texts(parts: _Counted, form: str) -> Iterator[str]:
         yield "[]\n" if number < 0 else "\n]\n"
 
 
-def _csv_text(columns: dict[str, list[Any]], *, header: bool) -> str:
+def _csv_text(rows: list[tuple[Any, ...]]) -> str:
     """Return rows of a CSV file; text that looks like a formula is escaped."""
-    rows = [list(columns)] if header else []
-    rows += [list(row) for row in zip(*columns.values(), strict=True)]
     # The csv module leaves a carriage return without quotes unless everything is quoted.
     odd = any("\r" in cell for row in rows for cell in row if isinstance(cell, str))
     buffer = io.StringIO(newline="")
@@ -394,20 +386,18 @@ def _csv_text(columns: dict[str, list[Any]], *, header: bool) -> str:
 
 def _write_parquet(parts: _Counted, path: Path) -> None:
     pa, parquet = arrow(), require("pyarrow.parquet", "Writing Parquet files")
-    writer = None
+    writer: Any = None
     waiting: list[Any] = []
-    try:
+    with contextlib.ExitStack() as opened:
         for columns in parts:
             # Ids have the types of their file: the first rows may have none to tell it from.
             table = pa.table(columns)
-            writer = writer or parquet.ParquetWriter(path, table.schema)
+            if writer is None:
+                writer = opened.enter_context(parquet.ParquetWriter(path, table.schema))
             waiting.append(table.cast(writer.schema))
             # What is known about groups of rows is kept until the end: so they are large.
             if sum(table.nbytes for table in waiting) >= _GROUP_BYTES:
                 writer.write_table(pa.concat_tables(waiting))
                 waiting.clear()
-        if writer is not None and waiting:
+        if waiting:
             writer.write_table(pa.concat_tables(waiting))
-    finally:
-        if writer is not None:
-            writer.close()

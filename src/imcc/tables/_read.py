@@ -237,15 +237,12 @@ class TableFile:
 
     @property
     def _text(self) -> TextFile:
-        options = self.delimiter, self.header, self.encoding, self.limits.max_bytes
-        return TextFile(self._opened(), self.path, self._file_name, *options)
+        options = self.delimiter, self.header, self.encoding
+        return TextFile(self._opened(), self.limits, *options)
 
     @property
     def _parquet(self) -> ParquetSource:
-        limits = self.limits
-        return ParquetSource(
-            self._opened(), self.path, size=limits.size, max_bytes=limits.max_bytes
-        )
+        return ParquetSource(self._opened(), self.limits)
 
     def _opened(self) -> str | bytes:
         """Return the path of an uncompressed file, or the bytes of a compressed one."""

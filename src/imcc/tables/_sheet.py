@@ -8,8 +8,6 @@ counted while they are read, because a single cell can stand in row 1,048,576.
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import date, datetime, time, timedelta
 from typing import IO, Any
 
@@ -18,7 +16,7 @@ from imcc._utils.optional import require
 from imcc.datasets import DataFormatError
 from imcc.datasets._errors import listed
 from imcc.datasets._files import Content, open_member, unpack_limit
-from imcc.tables._columns import arrow, column_names
+from imcc.tables._columns import arrow, column_names, damage_reported
 
 _FORBIDDEN = (b"<!DOCTYPE", b"<!ENTITY")
 # Of which some programs write the name with a prefix.
@@ -48,7 +46,7 @@ def read_sheet(file: IO[bytes], limits: Content, sheet: str | None, header: bool
     """
     openpyxl = require("openpyxl", "Reading spreadsheets (the extra 'tables')")
     path = limits.path
-    with _damage_reported(path):
+    with damage_reported(path, "a spreadsheet in the format .xlsx"):
         has_formulas = _check_archive(file, limits)
         book = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
         names = book.sheetnames
@@ -70,19 +68,6 @@ def read_sheet(file: IO[bytes], limits: Content, sheet: str | None, header: bool
             formulas.reset_dimensions()
             _refuse_unknown_values(page, formulas, path)
     return _table(rows, header, path)
-
-
-@contextmanager
-def _damage_reported(path: str) -> Iterator[None]:
-    """Raise a DataFormatError instead of what openpyxl raises for damaged files."""
-    try:
-        yield
-    except (DataFormatError, ImportError):
-        raise
-    except Exception as error:  # of many kinds, from the parsers of openpyxl
-        raise DataFormatError(
-            f"this is not a spreadsheet in the format .xlsx, or it is damaged ({error})", path
-        ) from error
 
 
 def _refuse_unknown_values(page: Any, formulas: Any, path: str) -> None:

@@ -17,7 +17,7 @@ from imcc._utils.cells import csv_rows
 from imcc._utils.errors import InvalidArgumentError, Message, given
 from imcc._utils.optional import require
 from imcc.datasets import DataFormatError
-from imcc.datasets._files import check_text
+from imcc.datasets._files import Content, check_text
 from imcc.tables._columns import arrow, column_names
 
 #: Delimiters of text files that are detected.
@@ -48,21 +48,17 @@ class TextFile:
     ----------
     opened : str or bytes
         Path of the file, or its content.
-    path : str
-        Path of the file, for messages.
-    name : str
-        Name of the file, whose suffix may tell the delimiter.
-    delimiter, header, encoding, max_bytes
+    limits : Content
+        Its path and size; and its name, whose suffix may tell the delimiter.
+    delimiter, header, encoding
         As for :class:`imcc.tables._read.TableFile`.
     """
 
     opened: str | bytes
-    path: str
-    name: str
+    limits: Content
     delimiter: str | None
     header: bool
     encoding: str | None
-    max_bytes: int | None
 
     def parts(self) -> Iterator[Any]:
         """Yield the rows in tables of about :data:`_BLOCK_BYTES`."""
@@ -109,6 +105,11 @@ class TextFile:
         lines = head.count(b"\n")
         return max(round(lines * size / len(head)) - int(self.header), 1) if lines else None
 
+    @property
+    def path(self) -> str:
+        """Path of the file, for messages."""
+        return self.limits.path
+
     def _binary(self) -> IO[bytes]:
         return (
             io.BytesIO(self.opened) if isinstance(self.opened, bytes) else open(self.opened, "rb")
@@ -130,12 +131,10 @@ class TextFile:
             file.seek(0)
             try:
                 text = io.TextIOWrapper(file, encoding, newline="")
-            except LookupError as error:
-                raise InvalidArgumentError(
-                    "encoding", f"{encoding!r} is not known to Python"
-                ) from error
-            try:
                 return self._layout_of(text, encoding)
+            except LookupError as error:
+                problem = f"{encoding!r} is not known to Python"
+                raise InvalidArgumentError("encoding", problem) from error
             except UnicodeError as error:
                 raise DataFormatError(self._not_text(), self.path) from error
             except csv.Error as error:
@@ -157,7 +156,7 @@ class TextFile:
             )
         delimiter = self.delimiter
         if delimiter is None:
-            is_tsv = self.name.lower().endswith(".tsv")
+            is_tsv = self.limits.name.lower().endswith(".tsv")
             delimiter = "\t" if is_tsv else find_delimiter(lines, self.path)
         elif delimiter == "\\t":
             delimiter = "\t"
@@ -165,7 +164,7 @@ class TextFile:
             raise InvalidArgumentError("delimiter", f"must be one character, got {delimiter!r}")
         # The header may be longer than the sample.
         line, first = next(csv_rows(chain(lines, text), delimiter, header=self.header))
-        if len(first) > max(_MOST_COLUMNS, (self.max_bytes or 0) // _COLUMN_BYTES):
+        if len(first) > max(_MOST_COLUMNS, (self.limits.max_bytes or 0) // _COLUMN_BYTES):
             raise DataFormatError(
                 f"there are {len(first):,} columns, and at most {_MOST_COLUMNS:,} are read: if you "
                 "trust the file, raise the limit with " + given("max_bytes"),
@@ -186,7 +185,7 @@ class TextFile:
                 column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
             ),
         }
-        given_before = 0
+        n_given = 0
         for size in _BLOCK_SIZES:
             how = reader.ReadOptions(
                 column_names=names,
@@ -196,19 +195,19 @@ class TextFile:
                 block_size=size,
                 use_threads=False,
             )
-            seen = 0
+            n_seen = 0
             opened = self.opened
             source = opened if isinstance(opened, str) else pa.BufferReader(opened)
             try:
                 for batch in reader.open_csv(source, read_options=how, **options):
-                    again = min(max(given_before - seen, 0), batch.num_rows)
-                    seen += batch.num_rows
-                    yield pa.Table.from_batches([batch.slice(again)])
+                    n_seen += batch.num_rows
+                    n_new = min(max(n_seen - n_given, 0), batch.num_rows)
+                    n_given += n_new
+                    yield pa.Table.from_batches([batch.slice(batch.num_rows - n_new)])
                 return
             except pa.ArrowInvalid as error:
                 if "straddling" not in str(error) or size == _BLOCK_SIZES[-1]:
                     raise
-            given_before = max(given_before, seen)
 
     def _refuse_uneven(self) -> None:
         """Raise an error that names the first row with another number of cells than the header."""

@@ -10,7 +10,7 @@ import numpy as np
 from imcc.datasets._errors import listed
 from imcc.tables._columns import arrow, compute, is_text, plain_column, to_python
 from imcc.tables._dates import to_times
-from imcc.tables._numbers import NumberForm, plain_numbers, to_flags, to_numbers
+from imcc.tables._numbers import plain_numbers, to_flags, to_numbers
 from imcc.tables._schema import Column, Schema, TableError
 
 #: What stands for a missing value among categories.
@@ -58,12 +58,8 @@ def read_column(
     table: Any, column: Column, missing_words: Collection[str]
 ) -> dict[str, np.ndarray]:
     """Return the columns of numbers or text that a column of a table is converted to."""
-    is_floating, is_integer = arrow().types.is_floating, arrow().types.is_integer
-    values = table[column.name]
-    is_number = is_floating(values.type) or is_integer(values.type)
-    if column.kind != "number" or column.percent or not is_number:
-        dates = column.kind not in ("number", "yes/no")
-        values = plain_column(column.name, values, missing_words, dates=dates)
+    dates = column.kind not in ("number", "yes/no")
+    values = plain_column(column.name, table[column.name], missing_words, dates=dates)
     return typed_column(column, values)
 
 
@@ -73,8 +69,7 @@ def typed_column(column: Column, values: Any) -> dict[str, np.ndarray]:
     if column.kind == "number":
         if is_text(values):
             written = values
-            form = NumberForm(column.decimal, column.percent, column.currency)
-            values = plain_numbers(written, form)
+            values = plain_numbers(written, column.decimal, column.percent, column.currency)
             problem = "is not a number with a percent sign" if column.percent else "is not a number"
             if values.null_count > written.null_count:
                 wrong = pc.and_(pc.is_null(values), pc.is_valid(written))
@@ -89,7 +84,7 @@ def typed_column(column: Column, values: Any) -> dict[str, np.ndarray]:
         flags, neither = to_flags(values)
         if _may_count(column) and neither.any():
             # The training table happened to have only 0 and 1 in a column of counts.
-            others = _numbers_among(values, neither)
+            others = to_numbers(plain_numbers(values) if is_text(values) else values)
             flags, neither = np.where(neither, others, flags), neither & ~np.isfinite(others)
         no, yes = column.words or ("0", "1")
         _refuse(column, values, neither, f"is neither {no!r} nor {yes!r}")
@@ -104,17 +99,6 @@ def typed_column(column: Column, values: Any) -> dict[str, np.ndarray]:
 def _may_count(column: Column) -> bool:
     """Return whether an inferred yes/no column of 0 and 1 may have other numbers later."""
     return not column.overruled and column.words in (None, ("0", "1"), ("0.0", "1.0"))
-
-
-def _numbers_among(values: Any, wanted: np.ndarray) -> np.ndarray:
-    """Return the numbers in some cells of a column; NaN for other cells and for text."""
-    found = np.full(len(wanted), np.nan)
-    where = np.flatnonzero(wanted)
-    cells = values.take(where)
-    if is_text(cells):
-        cells = plain_numbers(cells)
-    found[where] = to_numbers(cells)
-    return found
 
 
 def _refuse(column: Column, values: Any, wrong: np.ndarray, problem: str) -> None:
