@@ -59,10 +59,10 @@ def _standard_input(format: str = "csv", max_bytes: int | None = None, **_: Any)
     """Return what is read from the standard input, which has no name to say its format."""
     from imcc._utils.validation import check_choice
     from imcc.datasets._files import Content
-    from imcc.datasets._formats import FORMATS
+    from imcc.datasets._formats import SUFFIXES
 
-    check_choice("format", format, list(FORMATS))
-    name = f"stdin{FORMATS[format].suffixes[0]}"
+    check_choice("format", format, SUFFIXES)
+    name = f"stdin.{format}"
     content = sys.stdin.buffer.read()
     return Content(content, name, "the standard input", Path(name), max_bytes)
 

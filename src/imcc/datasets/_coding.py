@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
+
+from imcc._utils.plain import to_plain
 
 
 @dataclass(frozen=True)
@@ -35,9 +37,8 @@ class Coding:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, from which :meth:`from_dict` restores the encoding."""
-        plain = asdict(self)
-        plain["indicators"] = {name: list(pair) for name, pair in self.indicators.items()}
-        return {**plain, "left_out": list(self.left_out)}
+        plain: dict[str, Any] = to_plain(self)
+        return plain
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Coding:

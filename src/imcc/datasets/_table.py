@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from imcc.datasets._dataset import stacked
 from imcc.datasets._errors import DataFormatError, listed
 from imcc.datasets._files import MAX_CELLS, check_size
 
@@ -115,13 +116,9 @@ def join_tables(tables: Sequence[Table]) -> Table:
                 other.path,
             )
     parts = [table.values for table in tables]
-    if any(sp.issparse(part) for part in parts):
-        values = sp.vstack([sp.csr_array(part) for part in parts], format="csr")
-    else:
-        values = np.vstack(parts)
     return Table(
         first.attributes,
-        values,
+        stacked(parts),
         np.concatenate([table.lines for table in tables]),
         [path for table in tables for path in table.paths],
         np.cumsum([0, *(part.shape[0] for part in parts[:-1])]).tolist(),
