@@ -15,7 +15,6 @@ from imcc.cli._show import print_schema, shown_setting
 from imcc.cli._terminal import (
     print_json,
     print_table,
-    problems_reported,
     say,
     shorten,
     shown_message,
@@ -32,29 +31,23 @@ _HALF = 10
 _SHOWN_COLUMNS = 3
 
 
-class _Costs(click.ParamType):
-    """Two numbers, after the name of a label and an equals sign if they are for it only."""
-
-    name = "[LABEL=]FP,FN"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str | None, tuple[float, float]]:
-        label, _, numbers = str(value).rpartition("=")
-        try:
-            first, second = map(float, numbers.split(","))
-        except ValueError:
-            self.fail(f"{value!r} is not of the form 1,5 or label=1,5", param, ctx)
-        return label or None, (first, second)
+def _costs(value: str) -> tuple[str | None, tuple[float, float]]:
+    """Return the name of a label, or None for all labels, and two numbers."""
+    label, _, numbers = value.rpartition("=")
+    try:
+        first, second = map(float, numbers.split(","))
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is not of the form 1,5 or label=1,5") from None
+    return label or None, (first, second)
 
 
-@click.command(
-    epilog=options.examples(
-        "imcc inspect model.skops",
-        "imcc inspect model.skops rows.csv --html page.html",
-        "imcc inspect model.skops --html page.html --costs 1,5 --costs refund=20,1",
-        "imcc inspect model.skops --data train.csv",
-        "imcc inspect model.skops new.csv --row 7 --data train.csv",
-        "imcc inspect model.skops train.csv --row T-0041 --label late",
-    )
+@options.command(
+    "imcc inspect model.skops",
+    "imcc inspect model.skops rows.csv --html page.html",
+    "imcc inspect model.skops --html page.html --costs 1,5 --costs refund=20,1",
+    "imcc inspect model.skops --data train.csv",
+    "imcc inspect model.skops new.csv --row 7 --data train.csv",
+    "imcc inspect model.skops train.csv --row T-0041 --label late",
 )
 @options.MODEL
 @click.argument("inputs", metavar="[NAME_OR_FILE]...", type=options.DataPath(), nargs=-1)
@@ -91,7 +84,8 @@ class _Costs(click.ParamType):
 )
 @click.option(
     "--costs",
-    type=_Costs(),
+    type=_costs,
+    metavar="[LABEL=]FP,FN",
     multiple=True,
     help="What a false positive and a false negative cost, for --html: of every label, or of the "
     "one that is named; may be repeated.  The page has the cheapest threshold.",
@@ -131,49 +125,46 @@ def inspect(
         raise click.UsageError("rows and --label are about one row: say which with --row")
     if not (inputs or data_inputs):
         options.refuse_options("reading data, of which none are named", schema=schema)
-    with problems_reported():
-        if html is not None:
-            check_output(html, force)
-        model, card = open_saved(model_file, trusted)
-        about: dict[str, Any] = {"file": model_file, "card": card.to_dict()}
+    if html is not None:
+        check_output(html, force)
+    model, card = open_saved(model_file, trusted)
+    about: dict[str, Any] = {"file": model_file, "card": card.to_dict()}
 
-        def matching(names: tuple[str, ...], with_labels: bool = True) -> tuple[Any, Any]:
-            if not names:
-                return None, None
-            return load_matching(
-                model, card, names, schema, with_labels=with_labels, ignore_extra=True
-            )
+    def matching(names: tuple[str, ...], with_labels: bool = True) -> tuple[Any, Any]:
+        if not names:
+            return None, None
+        return load_matching(model, card, names, schema, with_labels=with_labels, ignore_extra=True)
 
-        if html is not None:
-            with working("writing the page", quiet=quiet):
-                title = f"{Path(model_file).name}: {card.data_name}".removesuffix(": ")
-                X, Y = matching(inputs or data_inputs)
-                _write_page(model, card, X, Y, html, title, dict(costs))
-            about["page"] = html
-            if not quiet:
-                say(f"Wrote {html}", err=True)
-        else:
-            with working("reading the training data", quiet=quiet):
-                X, Y = matching(data_inputs)
-                if X is not None:
-                    _check_training_data(X, Y, card, ", ".join(data_inputs))
-        if html is None and row is not None:
-            with working("explaining", quiet=quiet):
-                rows = matching(inputs, with_labels=False)[0] if inputs else X
-                is_training = not inputs or inputs == data_inputs
-                explanation = _explain(model, card, rows, row, X, Y, is_training)
-            about["explanation"] = explanation.to_dict()
-            if not as_json:
-                path = ", ".join(data_inputs or inputs)
-                _print_row(explanation, row, label, top, path, X is not None)
-        elif html is None:
-            with working("inspecting", quiet=quiet):
-                about |= _inspected(model, card, X, Y)
-            if not as_json:
-                _print_model(model_file, model, card)
-                _print_inspected(about, top)
-        if as_json:
-            print_json(to_plain(about))
+    if html is not None:
+        with working("writing the page", quiet=quiet):
+            title = f"{Path(model_file).name}: {card.data_name}".removesuffix(": ")
+            X, Y = matching(inputs or data_inputs)
+            _write_page(model, card, X, Y, html, title, dict(costs))
+        about["page"] = html
+        if not quiet:
+            say(f"Wrote {html}", err=True)
+    else:
+        with working("reading the training data", quiet=quiet):
+            X, Y = matching(data_inputs)
+            if X is not None:
+                _check_training_data(X, Y, card, ", ".join(data_inputs))
+    if html is None and row is not None:
+        with working("explaining", quiet=quiet):
+            rows = matching(inputs, with_labels=False)[0] if inputs else X
+            is_training = not inputs or inputs == data_inputs
+            explanation = _explain(model, card, rows, row, X, Y, is_training)
+        about["explanation"] = explanation.to_dict()
+        if not as_json:
+            path = ", ".join(data_inputs or inputs)
+            _print_row(explanation, row, label, top, path, X is not None)
+    elif html is None:
+        with working("inspecting", quiet=quiet):
+            about |= _inspected(model, card, X, Y)
+        if not as_json:
+            _print_model(model_file, model, card)
+            _print_inspected(about, top)
+    if as_json:
+        print_json(to_plain(about))
 
 
 def _check_training_data(X: Any, Y: Any, card: ModelCard, path: str) -> None:
