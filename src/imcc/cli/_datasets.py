@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from imcc._utils.errors import InvalidArgumentError, InvalidTypeError
+from imcc._utils.files import check_target
 from imcc._utils.progress import part
 from imcc.cli import _options as options
 from imcc.cli._inputs import (
     are_tables,
-    check_output,
     load,
     load_numbers,
     read_table,
@@ -107,7 +107,7 @@ def describe(
     if schema_to is not None:
         if not is_table:
             raise InvalidTypeError("schema_to", "is for tables (CSV, TSV, Parquet)")
-        check_output(schema_to, force)
+        check_target(schema_to, overwrite=force)
     with working("reading"):
         if is_table:
             source, known = read_table(inputs, labels, columns)
@@ -158,7 +158,7 @@ def example(output: str, rows: int, seed: int, force: bool, as_json: bool) -> No
     from imcc.tables import example_table
     from imcc.tables._example import write_example
 
-    check_output(output, force)
+    check_target(output, overwrite=force)
     if Path(output).suffix.lower() != ".csv":
         raise InvalidArgumentError("output", f"is {output}, and a .csv file is written")
     write_example(output, rows, seed)

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from imcc._utils.errors import InvalidArgumentError, InvalidTypeError, Message, given, named
+from imcc._utils.errors import InvalidArgumentError, InvalidTypeError, Message, named
 from imcc.cli._choices import dataset_names
 from imcc.cli._options import STDIN
 
@@ -156,16 +156,3 @@ def open_saved(path: str, trusted: tuple[str, ...]) -> tuple[Any, ModelCard]:
     if not Path(path).exists():
         raise FileNotFoundError(f"there is no file {path}")
     return load_with_card(path, trusted)
-
-
-def check_output(path: str, force: bool) -> None:
-    """Check that a file can be written, before anything is computed."""
-    target = Path(path)
-    if target.is_dir():
-        raise IsADirectoryError(f"{target} is a folder; give a file to write to")
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {target.parent} to write {target.name} into")
-    if target.is_file() and not force:
-        raise FileExistsError(
-            f"{target} already exists; overwrite it with " + given("overwrite", True)
-        )

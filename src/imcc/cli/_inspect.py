@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from imcc._utils.errors import ImccError, InvalidArgumentError, given
+from imcc._utils.files import check_target
 from imcc.cli import _options as options
-from imcc.cli._inputs import check_output, fingerprint_of, load_matching, open_saved
+from imcc.cli._inputs import fingerprint_of, load_matching, open_saved
 from imcc.cli._progress import working
 from imcc.cli._show import print_schema, shown_setting
 from imcc.cli._terminal import (
@@ -126,7 +127,7 @@ def inspect(
     if not (inputs or data_inputs):
         options.refuse_options("reading data, of which none are named", schema=schema)
     if html is not None:
-        check_output(html, force)
+        check_target(html, overwrite=force)
     model, card = open_saved(model_file, trusted)
     about: dict[str, Any] = {"file": model_file, "card": card.to_dict()}
 

@@ -10,10 +10,10 @@ from typing import Any
 import click
 
 from imcc._utils.errors import InvalidArgumentError
+from imcc._utils.files import check_target
 from imcc.cli import _options as options
 from imcc.cli._inputs import (
     are_tables,
-    check_output,
     load_matching,
     open_saved,
     reading_of,
@@ -89,7 +89,7 @@ def predict(
     if not printed:
         if as_json and Path(file).suffix.lower() not in ("", ".json"):
             raise click.UsageError(f"--json and -o {file}: give one of the two")
-        check_output(file, force)
+        check_target(file, overwrite=force)
     model, card = open_saved(model_file, trusted)
     if proba and not hasattr(model, "predict_proba"):
         raise InvalidArgumentError(

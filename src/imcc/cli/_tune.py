@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from imcc._utils.errors import InvalidArgumentError, given
+from imcc._utils.files import check_target
 from imcc.cli import _options as options
 from imcc.cli._choices import CRITERIA, METRICS, MODELS
-from imcc.cli._inputs import are_tables, check_output, load_numbers, read_table, reading_of
+from imcc.cli._inputs import are_tables, load_numbers, read_table, reading_of
 from imcc.cli._progress import working
 from imcc.cli._show import print_schema, shown_setting
 from imcc.cli._terminal import named, print_json, print_table, say
@@ -157,7 +158,7 @@ def tune(
     else:
         options.refuse_options("--model imcc (the ensemble is calibrated)", calibrate=calibrate)
     require_skops()  # without it, the work would be for nothing
-    check_output(output, force)
+    check_target(output, overwrite=force)
     if Path(output).suffix not in ("", ".skops"):
         raise click.UsageError(
             f"-o {output}: model files are of skops, which runs no code when it is read; use "

@@ -10,6 +10,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from imcc._utils.errors import InvalidArgumentError, InvalidTypeError, given
+from imcc._utils.files import check_target
 from imcc._utils.validation import check_choice
 from imcc.datasets._csv import write_csv
 from imcc.datasets._dataset import Dataset
@@ -170,10 +171,7 @@ def write(
             "path",
             f"has the format {chosen!r}, which is read only; use one of {', '.join(_WRITERS)}",
         )
-    if Path(path).exists() and not overwrite:
-        raise FileExistsError(
-            f"{path} already exists; overwrite it with " + given("overwrite", True)
-        )
+    check_target(path, overwrite=overwrite)
     return _WRITERS[chosen](dataset, path)
 
 
