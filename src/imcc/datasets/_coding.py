@@ -80,13 +80,13 @@ class Coding:
             raise ValueError(f"this is not a valid encoding of columns: {error}") from error
 
 
-def is_identity(code: Mapping[str, float]) -> bool:
-    """Return whether every word is a number that is its own code.
+def number(word: str, otherwise: float | None = None) -> float | None:
+    """Return the number that a word is, or another value if it is none.
 
-    >>> is_identity({"0": 0.0, "1": 1.0}), is_identity({"no": 0.0, "yes": 1.0})
-    (True, False)
+    >>> number("-1.5"), number("wren")
+    (-1.5, None)
     """
     try:
-        return all(float(word) == value for word, value in code.items())
+        return float(word)
     except ValueError:
-        return False
+        return otherwise
