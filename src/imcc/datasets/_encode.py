@@ -50,21 +50,18 @@ def choose_labels(
     """Return the positions of the label columns that the user selected."""
     if labels is None and label_prefix is None:
         raise DataFormatError(
-            "the file does not say which columns are labels; specify them with "
-            + given("labels", text="NAMES")
-            + ", "
-            + given("labels", text="k")
-            + " (the first k columns), "
-            + given("labels", text="-k")
-            + " (the last k) or "
+            "the file does not say which columns are labels; specify their names, or the number "
+            "of the first or (negative) last columns, with "
+            + given("labels")
+            + ", or a prefix with "
             + given("label_prefix"),
             path,
         )
-    if labels is not None and label_prefix is not None:
-        raise InvalidArgumentError(
-            "labels", "and " + named("label_prefix") + " cannot both be passed: use one of them"
-        )
     if label_prefix is not None:
+        if labels is not None:
+            raise InvalidArgumentError(
+                "labels", "and " + named("label_prefix") + " cannot both be passed: use one of them"
+            )
         chosen = [i for i, name in enumerate(names) if name.startswith(label_prefix)]
         if not chosen:
             raise DataFormatError(

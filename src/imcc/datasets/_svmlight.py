@@ -188,11 +188,7 @@ def _find_base(indices: np.ndarray, n_features: int | None, path: str) -> int | 
     warn_user(
         f"{path}: the file does not declare whether its features are counted from 0 or from 1; 1 "
         "is assumed, because the index 0 does not occur. If this is wrong, all columns are shifted "
-        "by one: pass "
-        + given("index_base", "zero")
-        + " to correct it, or "
-        + given("index_base", "one")
-        + " to confirm it"
+        "by one: say which it is ('zero' or 'one') with " + given("index_base")
     )
     return 1
 
