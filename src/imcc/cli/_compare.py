@@ -39,7 +39,7 @@ def compare_(
     store: Path,
     metrics: tuple[str, ...],
     control: str | None,
-    published: Path | None,
+    published: str | None,
     as_json: bool,
 ) -> None:
     """Compare the results of methods, with tests of significance.

@@ -75,10 +75,8 @@ def list_(as_json: bool) -> None:
 )
 @click.argument("inputs", metavar="[NAME_OR_FILE]...", type=options.DataPath(), nargs=-1)
 @options.data_options
-@click.option(
+@options.file_option(
     "--schema-to",
-    type=click.Path(dir_okay=False),
-    metavar="FILE",
     help="Write what the columns of a table are to a TOML file, to edit it and use it as --schema.",
 )
 @options.FORCE

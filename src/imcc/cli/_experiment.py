@@ -69,11 +69,9 @@ def experiment() -> None:
     metavar="A,B,...",
     help="Only these methods; FILE.toml among the names adds the methods in that file.",
 )
-@click.option(
+@options.file_option(
     "--rows",
-    type=click.Path(path_type=Path),
     multiple=True,
-    metavar="FILE",
     help="Results computed elsewhere, which are added to the store first: a .csv or .sqlite file; "
     "may be repeated.",
 )
@@ -119,7 +117,7 @@ def run_(
     store: Path | None,
     datasets: list[str] | None,
     methods: list[str] | None,
-    rows: tuple[Path, ...],
+    rows: tuple[str, ...],
     repeats: int | None,
     as_json: bool,
     quiet: bool,
@@ -150,7 +148,7 @@ def run_(
         with removed_on_failure(path), Store.create(path, resolved) as opened:
             n_new = opened.merge(*rows)
         if not as_json and not quiet:
-            say(f"{n_new} new results from {', '.join(map(str, rows))}.")
+            say(f"{n_new} new results from {', '.join(rows)}.")
     wanted = whole.subset(datasets=datasets, methods=methods, n_repeats=repeats)
     summary = run_shown(wanted, path, quiet=quiet or as_json, **running)
     n_tasks = len(wanted.tasks())

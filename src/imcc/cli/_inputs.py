@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from imcc._utils.errors import InvalidArgumentError, InvalidTypeError, Message, named
+from imcc._utils.errors import InvalidArgumentError, InvalidTypeError
 from imcc.cli._choices import dataset_names
 from imcc.cli._options import STDIN
 
@@ -73,11 +73,10 @@ def load(inputs: tuple[str, ...], reading: dict[str, Any]) -> Dataset:
 
     if not is_name(inputs):
         return read(sources(inputs, **reading), **reading)
-    if reading:
-        options = Message(*[part for name in reading for part in (", ", named(name))][1:])
-        raise ValueError(
-            f"{inputs[0]} is the name of a data set: " + options + " is for files (a file of that "
-            f"name is ./{inputs[0]})"
+    for name in reading:
+        raise InvalidArgumentError(
+            name,
+            f"is for files, and {inputs[0]} is a data set (a file of that name is ./{inputs[0]})",
         )
     return load_dataset(inputs[0])
 

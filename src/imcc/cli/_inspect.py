@@ -77,9 +77,8 @@ def _costs(value: str) -> tuple[str | None, tuple[float, float]]:
     show_default=True,
     help="Number of clusters, pairs of labels and contributions to show.",
 )
-@click.option(
+@options.file_option(
     "--html",
-    metavar="FILE",
     help="Write a page about the model: its quality, its errors and suspect labels, on the rows "
     "given after the model, or on the held-out probabilities that it keeps.",
 )
@@ -149,21 +148,21 @@ def inspect(
             X, Y = matching(data_inputs)
             if X is not None:
                 _check_training_data(X, Y, card, ", ".join(data_inputs))
-    if html is None and row is not None:
-        with working("explaining", quiet=quiet):
-            rows = matching(inputs, with_labels=False)[0] if inputs else X
-            is_training = not inputs or inputs == data_inputs
-            explanation = _explain(model, card, rows, row, X, Y, is_training)
-        about["explanation"] = explanation.to_dict()
-        if not as_json:
-            path = ", ".join(data_inputs or inputs)
-            _print_row(explanation, row, label, top, path, X is not None)
-    elif html is None:
-        with working("inspecting", quiet=quiet):
-            about |= _inspected(model, card, X, Y)
-        if not as_json:
-            _print_model(model_file, model, card)
-            _print_inspected(about, top)
+        if row is None:
+            with working("inspecting", quiet=quiet):
+                about |= _inspected(model, card, X, Y)
+            if not as_json:
+                _print_model(model_file, model, card)
+                _print_inspected(about, top)
+        else:
+            with working("explaining", quiet=quiet):
+                rows = matching(inputs, with_labels=False)[0] if inputs else X
+                is_training = not inputs or inputs == data_inputs
+                explanation = _explain(model, card, rows, row, X, Y, is_training)
+            about["explanation"] = explanation.to_dict()
+            if not as_json:
+                path = ", ".join(data_inputs or inputs)
+                _print_row(explanation, row, label, top, path, X is not None)
     if as_json:
         print_json(to_plain(about))
 

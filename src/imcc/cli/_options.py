@@ -5,6 +5,7 @@ Nothing here imports the packages that compute, so that help and completion are 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,9 @@ def _value(word: str) -> Any:
     return {"none": None, "true": True, "false": False}.get(word.lower(), word)
 
 
+# An option that takes a file.
+file_option = functools.partial(click.option, type=click.Path(), metavar="FILE")
+
 # What neither a file nor a model can say about data.
 LABELS = click.option(
     "--labels",
@@ -132,10 +136,8 @@ TAGS = click.option(
     metavar="COLUMN",
     help="Column of a table that lists the labels of a row: news|sport, or a JSON list.",
 )
-SCHEMA = click.option(
+SCHEMA = file_option(
     "--schema",
-    type=click.Path(),
-    metavar="FILE",
     help="File about a table, as written by 'imcc datasets describe --schema-to': kinds of the "
     "columns, forms of dates, missing values, delimiter, encoding.",
 )
@@ -197,10 +199,8 @@ CONTROL = click.option(
     "--control",
     help="Method that the others are compared with.  [default: imcc, if it is among them]",
 )
-PUBLISHED = click.option(
+PUBLISHED = file_option(
     "--published",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
     help="CSV file of published results to compare with: the columns dataset, method, metric, "
     "mean, std and n.",
 )

@@ -32,11 +32,9 @@ from imcc.cli._terminal import print_result, say
 @options.MODEL
 @options.INPUTS
 @options.SCHEMA
-@click.option(
+@options.file_option(
     "-o",
     "--output",
-    type=click.Path(),
-    metavar="FILE",
     help="File to write, .csv, .json or .parquet; - for the standard output.  [default: -]",
 )
 @click.option("--scores", is_flag=True, help="Write the scores of the labels.")

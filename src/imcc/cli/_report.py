@@ -29,7 +29,7 @@ from imcc.cli._terminal import print_json
 @options.PUBLISHED
 @options.JSON
 def report(
-    store: Path, output: Path | None, control: str | None, published: Path | None, as_json: bool
+    store: Path, output: Path | None, control: str | None, published: str | None, as_json: bool
 ) -> None:
     """Write a report on the results of a store as HTML.
 

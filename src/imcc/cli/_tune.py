@@ -39,14 +39,7 @@ _FAST_SECONDS = 10.0
 )
 @options.INPUTS
 @options.data_options
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=click.Path(),
-    metavar="FILE",
-    help="Model file to write (.skops).",
-)
+@options.file_option("-o", "--output", required=True, help="Model file to write (.skops).")
 @click.option(
     "--model",
     "kind",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -43,7 +44,7 @@ def find_columns(names: Sequence[str], wanted: Sequence[str], what: str, path: s
 
 def choose_labels(
     names: Sequence[str],
-    labels: int | Sequence[str] | None,
+    labels: int | Sequence[str] | os.PathLike[str] | None,
     label_prefix: str | None,
     path: str,
 ) -> list[int]:
