@@ -210,8 +210,7 @@ class _Parser:
         return Table(
             self.attributes,
             values,
-            np.array(self.lines),
-            [self.content.path],
+            [(self.content.path, self.lines)],
             title=self.relation,
             max_cells=self.content.max_cells,
         )
