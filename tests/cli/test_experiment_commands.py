@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from imcc.cli._experiment import Duration
+from imcc.cli._experiment import seconds
 from imcc.experiment import Experiment, run
 from tests.cli.conftest import invoke as call
 from tests.experiment.conftest import ALLOW, DICE, importable_methods, pets, pets_file, small
@@ -285,7 +285,7 @@ def test_names_that_control_a_terminal_are_written_out(pets, tmp_path):
 
 def test_times_can_be_written_in_many_ways(tmp_path):
     times = {"90": 90, "90s": 90, "30min": 1800, "2h": 7200, "1.5 h": 5400, "1d": 86400}
-    assert {text: Duration().convert(text, None, None) for text in times} == times
+    assert {text: seconds(text) for text in times} == times
     for text in ("", "soon", "2x", "h", "-5s"):
         call("experiment", "run", "quick", "-o", tmp_path / "x.sqlite", "--for", text, code=2)
 

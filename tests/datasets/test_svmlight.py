@@ -185,5 +185,5 @@ def test_labels_that_the_model_does_not_know(tmp_path):
         read_matching(file, ["x0"], ["3", "7"], with_labels=True)
     _, Y = read_matching(file, ["x0"], ["3", "7"], with_labels=True, ignore_extra=True)
     assert Y.tolist() == [[1, 0]]
-    with pytest.raises(DataFormatError, match="cannot be matched"):
+    with pytest.raises(DataFormatError, match="not columns of the file"):
         read_matching(file, ["x0"], ["cat", "dog"], with_labels=True)

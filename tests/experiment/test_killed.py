@@ -36,7 +36,7 @@ def slow_dice(pets_file, tmp_path):
 
 def start(source, store, *options):
     return subprocess.Popen(
-        [sys.executable, "-m", "imcc.cli", "experiment", "run", source, "-o", store, *options],
+        [sys.executable, "-m", "imcc", "experiment", "run", source, "-o", store, *options],
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from imcc._utils.errors import given
+
 
 def save(path: str | os.PathLike[str], data: bytes) -> Path:
     """Write a file atomically, compressed according to its suffix."""
@@ -33,6 +35,19 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> Path:
     return Path(path)
 
 
+def check_target(path: str | os.PathLike[str], *, overwrite: bool = True) -> None:
+    """Raise an error if a file cannot be written, or already exists and must not be replaced."""
+    target = Path(path)
+    if target.is_dir():
+        raise IsADirectoryError(f"{target} is a folder; pass the name of a file")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {target.parent} to write {target.name} into")
+    if target.is_file() and not overwrite:
+        raise FileExistsError(
+            f"{target} already exists; overwrite it with " + given("overwrite", True)
+        )
+
+
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a temporary file that replaces another one at the end.
@@ -41,13 +56,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     file (a pipe, a device) is given itself.
     """
     target = Path(path)
-    if target.is_dir():
-        raise IsADirectoryError(f"{target} is a folder; pass the name of a file")
+    check_target(target)
     if target.exists() and not target.is_file():
         yield target
         return
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {target.parent} to write {target.name} into")
     handle, name = tempfile.mkstemp(prefix=f".{target.name[:64]}.", dir=target.parent)
     os.close(handle)
     temporary = Path(name)

@@ -11,20 +11,18 @@ from imcc._utils.progress import report_progress
 from imcc.cli import _options as options
 from imcc.cli._choices import ALL_METRICS, METRICS
 from imcc.cli._progress import working
-from imcc.cli._terminal import print_json, print_table, problems_reported, say
+from imcc.cli._terminal import print_json, print_table, say
 
 if TYPE_CHECKING:  # imported where it is used, so that help does not wait for it
     from imcc.comparison import Comparison, ScoreTable
     from imcc.experiment._published import PublishedComparison
 
 
-@click.command(
-    "compare",
-    epilog=options.examples(
-        "imcc compare quick.sqlite",
-        "imcc compare mine.sqlite --metric coverage --control imcc",
-        "imcc compare mine.sqlite --published published.csv",
-    ),
+@options.command(
+    "imcc compare quick.sqlite",
+    "imcc compare mine.sqlite --metric coverage --control imcc",
+    "imcc compare mine.sqlite --published published.csv",
+    name="compare",
 )
 @click.argument("store", type=click.Path(path_type=Path))
 @click.option(
@@ -41,7 +39,7 @@ def compare_(
     store: Path,
     metrics: tuple[str, ...],
     control: str | None,
-    published: Path | None,
+    published: str | None,
     as_json: bool,
 ) -> None:
     """Compare the results of methods, with tests of significance.
@@ -58,11 +56,7 @@ def compare_(
     if published is not None:
         options.refuse_options("comparisons of methods", control=control)
     wanted = list(dict.fromkeys(metrics)) or list(METRICS)
-    with (
-        problems_reported(),
-        Store(store, read_only=True) as opened,
-        working("comparing"),
-    ):
+    with Store(store, read_only=True) as opened, working("comparing"):
         if published is not None:
             own = [name for name in wanted if name in METRICS]
             tables = {name: opened.scores(name) for name in own}

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from imcc._utils.errors import InvalidArgumentError, InvalidTypeError
+from imcc._utils.files import check_target
 from imcc._utils.progress import part
 from imcc.cli import _options as options
 from imcc.cli._inputs import (
     are_tables,
-    check_output,
     load,
     load_numbers,
     read_table,
@@ -20,7 +20,7 @@ from imcc.cli._inputs import (
 )
 from imcc.cli._progress import working
 from imcc.cli._show import print_schema
-from imcc.cli._terminal import print_json, print_table, problems_reported, say, shown_message
+from imcc.cli._terminal import print_json, print_table, say, shown_message
 
 if TYPE_CHECKING:
     from imcc.datasets import Dataset, Description
@@ -38,9 +38,7 @@ def datasets() -> None:
     """List, describe, fetch and convert data sets."""
 
 
-@datasets.command(
-    "list", epilog=options.examples("imcc datasets list", "imcc datasets list --json")
-)
+@options.command("imcc datasets list", "imcc datasets list --json", name="list", group=datasets)
 @options.JSON
 def list_(as_json: bool) -> None:
     """List the named data sets."""
@@ -68,20 +66,17 @@ def list_(as_json: bool) -> None:
     )
 
 
-@datasets.command(
-    epilog=options.examples(
-        "imcc datasets describe yeast",
-        "imcc datasets describe my.csv --labels happy,sad",
-        "imcc datasets describe my.csv --labels happy,sad --schema-to my.toml",
-        "cat my.csv | imcc datasets describe - --labels 'is_*'",
-    )
+@options.command(
+    "imcc datasets describe yeast",
+    "imcc datasets describe my.csv --labels happy,sad",
+    "imcc datasets describe my.csv --labels happy,sad --schema-to my.toml",
+    "cat my.csv | imcc datasets describe - --labels 'is_*'",
+    group=datasets,
 )
 @click.argument("inputs", metavar="[NAME_OR_FILE]...", type=options.DataPath(), nargs=-1)
 @options.data_options
-@click.option(
+@options.file_option(
     "--schema-to",
-    type=click.Path(dir_okay=False),
-    metavar="FILE",
     help="Write what the columns of a table are to a TOML file, to edit it and use it as --schema.",
 )
 @options.FORCE
@@ -106,25 +101,24 @@ def describe(
         options.refuse_options("--schema-to", force=force)
     inputs = inputs or ("yeast",)
     about: dict[str, Any] = {}
-    with problems_reported():
-        is_table = are_tables(inputs, reading_of(columns["schema"]))
-        if schema_to is not None:
-            if not is_table:
-                raise InvalidTypeError("schema_to", "is for tables (CSV, TSV, Parquet)")
-            check_output(schema_to, force)
-        with working("reading"):
-            if is_table:
-                source, known = read_table(inputs, labels, columns)
-                schema = source.schema(known)
-                dataset = _labels_only(source, known, schema)
-                about = {"schema": schema.to_dict(), "n_rows": source.table.num_rows}
-                about["source"] = source.path
-            else:
-                dataset = load_numbers(inputs, labels, columns)
-                about["source"] = dataset.source
-        facts = None if dataset is None else data.describe(dataset, n_pairs=_TOP)
-        if schema_to is not None:
-            write_schema(schema, schema_to, known)
+    is_table = are_tables(inputs, reading_of(columns["schema"]))
+    if schema_to is not None:
+        if not is_table:
+            raise InvalidTypeError("schema_to", "is for tables (CSV, TSV, Parquet)")
+        check_target(schema_to, overwrite=force)
+    with working("reading"):
+        if is_table:
+            source, known = read_table(inputs, labels, columns)
+            schema = source.schema(known)
+            dataset = _labels_only(source, known, schema)
+            about = {"schema": schema.to_dict(), "n_rows": source.table.num_rows}
+            about["source"] = source.path
+        else:
+            dataset = load_numbers(inputs, labels, columns)
+            about["source"] = dataset.source
+    facts = None if dataset is None else data.describe(dataset, n_pairs=_TOP)
+    if schema_to is not None:
+        write_schema(schema, schema_to, known)
     if as_json:
         facts_of = {} if facts is None else facts.to_dict()
         if is_table:
@@ -139,11 +133,10 @@ def describe(
         say(f"Wrote {schema_to}", err=True)
 
 
-@datasets.command(
-    epilog=options.examples(
-        "imcc datasets example customers.csv",
-        "imcc tune customers.csv --labels complaint,refund,upgrade,senior,remote,praise -o m.skops",
-    )
+@options.command(
+    "imcc datasets example customers.csv",
+    "imcc tune customers.csv --labels complaint,refund,upgrade,senior,remote,praise -o m.skops",
+    group=datasets,
 )
 @click.argument("output", metavar="FILE", type=click.Path(dir_okay=False))
 @click.option(
@@ -163,12 +156,11 @@ def example(output: str, rows: int, seed: int, force: bool, as_json: bool) -> No
     from imcc.tables import example_table
     from imcc.tables._example import write_example
 
-    with problems_reported():
-        check_output(output, force)
-        if Path(output).suffix.lower() != ".csv":
-            raise InvalidArgumentError("output", f"is {output}, and a .csv file is written")
-        write_example(output, rows, seed)
-        labels = list(example_table(rows, seed)[1].columns)
+    check_target(output, overwrite=force)
+    if Path(output).suffix.lower() != ".csv":
+        raise InvalidArgumentError("output", f"is {output}, and a .csv file is written")
+    write_example(output, rows, seed)
+    labels = list(example_table(rows, seed)[1].columns)
     if as_json:
         print_json({"file": output, "rows": rows, "labels": labels})
     else:
@@ -219,9 +211,7 @@ def _print_description(facts: Description, is_table: bool) -> None:
         )
 
 
-@datasets.command(
-    epilog=options.examples("imcc datasets fetch scene enron", "imcc datasets fetch --all")
-)
+@options.command("imcc datasets fetch scene enron", "imcc datasets fetch --all", group=datasets)
 @click.argument("names", metavar="NAME...", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Fetch the paper's fifteen data sets.")
 @options.JSON
@@ -231,8 +221,7 @@ def fetch(names: tuple[str, ...], everything: bool, as_json: bool) -> None:
         raise click.UsageError("Give the names of data sets, or --all for the paper's fifteen.")
     from imcc.datasets import DatasetError, dataset_info, fetch_datasets, list_datasets
 
-    with problems_reported():
-        wanted = [dataset_info(name).name for name in names or list_datasets("paper")]
+    wanted = [dataset_info(name).name for name in names or list_datasets("paper")]
     fetched: dict[str, list[Path]] = {}
     failed: dict[str, str] = {}
     with working("fetching"):
@@ -256,25 +245,21 @@ def fetch(names: tuple[str, ...], everything: bool, as_json: bool) -> None:
         )
 
 
-@datasets.command(
-    epilog=options.examples(
-        "imcc datasets convert my.arff my.npz",
-        "imcc datasets convert train.svm test.svm all.npz",
-        "imcc datasets convert yeast yeast.csv",
-        "imcc datasets convert my.mat my.npz --read variables=data,target",
-    )
+@options.command(
+    "imcc datasets convert my.arff my.npz",
+    "imcc datasets convert train.svm test.svm all.npz",
+    "imcc datasets convert yeast yeast.csv",
+    "imcc datasets convert my.mat my.npz --read variables=data,target",
+    group=datasets,
 )
 @click.argument("inputs", metavar="IN...", type=options.DataPath(), nargs=-1, required=True)
 @click.argument("output", metavar="OUT", type=click.Path(dir_okay=False))
 @options.LABELS
 @options.SCHEMA
 @options.DROP
-@click.option(
+@options.settings(
     "--read",
-    "settings",
-    type=options.Setting(),
-    multiple=True,
-    help="How to read the input: a parameter of imcc.datasets.read, such as format=svmlight, "
+    "How to read the input: a parameter of imcc.datasets.read, such as format=svmlight, "
     "index_base=one, n_features=300, nominal=ordinal, variables=data,target, encoding=latin-1 or "
     "max_bytes=4000000000; may be repeated.",
 )
@@ -301,7 +286,7 @@ def convert(
             raise click.UsageError(f"--read {name}: it is an argument or an option of its own")
     reading: dict[str, Any] = {**(labels or {}), **dict(settings)}
     pairs = [value for name, value in settings if name == "variables"]
-    with problems_reported(), working("converting"):
+    with working("converting"):
         with part(0, (1, 1), "reading"):
             reading |= reading_of(schema)
             reading |= {"schema": schema} if schema is not None else {}

@@ -11,10 +11,10 @@ from imcc.cli import _options as options
 from imcc.cli._compare import show_comparison
 from imcc.cli._experiment import run_shown
 from imcc.cli._progress import working
-from imcc.cli._terminal import print_json, problems_reported
+from imcc.cli._terminal import print_json
 
 
-@click.command(epilog=options.examples("imcc demo", "imcc demo -o /tmp/demo -j -1"))
+@options.command("imcc demo", "imcc demo -o /tmp/demo -j -1")
 @click.option(
     "-o",
     "--folder",
@@ -39,13 +39,12 @@ def demo(folder: Path, n_jobs: int, quiet: bool, as_json: bool) -> None:
     from imcc.report import write_report
 
     store, report = folder / "quick.sqlite", folder / "report.html"
-    with problems_reported():
-        folder.mkdir(parents=True, exist_ok=True)
-        wanted = load_experiment("quick")
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = load_experiment("quick")
     summary = run_shown(wanted, store, n_jobs=n_jobs, quiet=quiet or as_json)
     for failure in summary.failures:
         raise click.ClickException(printable(f"{failure.key}: {failure.error}", keep="\n"))
-    with problems_reported(), working("writing the report", quiet=quiet or as_json):
+    with working("writing the report", quiet=quiet or as_json):
         write_report(store, report)
         with Store(store, read_only=True) as opened:
             scores = opened.scores("average_precision")

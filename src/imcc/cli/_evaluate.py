@@ -12,18 +12,16 @@ from imcc._utils.errors import InvalidArgumentError
 from imcc.cli import _options as options
 from imcc.cli._inputs import fingerprint_of, load_matching, open_saved
 from imcc.cli._progress import working
-from imcc.cli._terminal import named, print_json, print_table, problems_reported, say
+from imcc.cli._terminal import named, print_json, print_table, say
 
 if TYPE_CHECKING:
     from imcc.inspection._calibration import CalibrationDiagnostics
     from imcc.inspection._diagnostics import Diagnostics
 
 
-@click.command(
-    epilog=options.examples(
-        "imcc evaluate model.skops test.arff",
-        "imcc evaluate model.skops yeast --json",
-    )
+@options.command(
+    "imcc evaluate model.skops test.arff",
+    "imcc evaluate model.skops yeast --json",
 )
 @options.MODEL
 @options.INPUTS
@@ -67,28 +65,27 @@ def evaluate(
     from imcc._utils.plain import to_plain
     from imcc._utils.wrappers import first_with
 
-    with problems_reported():
-        model, card = open_saved(model_file, trusted)
-        part = first_with(model, "target_kind_")
-        if part is not None and part.target_kind_ != "multilabel":
-            raise InvalidArgumentError(
-                "model", "predicts one class per row, and has no labels to evaluate"
-            )
-        with working("reading", quiet=quiet):
-            X, Y = load_matching(
-                model, card, inputs, schema, with_labels=True, ignore_extra=ignore_extra
-            )
-        if card.fingerprint and fingerprint_of(X, Y, card) == card.fingerprint:
-            warnings.warn(
-                "these are the rows that the model was trained on: on new rows, the results will "
-                "be worse",
-                UserWarning,
-                stacklevel=1,
-            )
-        with working("evaluating", quiet=quiet):
-            metrics, labels, judged = inspection.evaluate_model(
-                model, X, Y, label_names=card.label_names, n_resamples=resamples
-            )
+    model, card = open_saved(model_file, trusted)
+    part = first_with(model, "target_kind_")
+    if part is not None and part.target_kind_ != "multilabel":
+        raise InvalidArgumentError(
+            "model", "predicts one class per row, and has no labels to evaluate"
+        )
+    with working("reading", quiet=quiet):
+        X, Y = load_matching(
+            model, card, inputs, schema, with_labels=True, ignore_extra=ignore_extra
+        )
+    if card.fingerprint and fingerprint_of(X, Y, card) == card.fingerprint:
+        warnings.warn(
+            "these are the rows that the model was trained on: on new rows, the results will "
+            "be worse",
+            UserWarning,
+            stacklevel=1,
+        )
+    with working("evaluating", quiet=quiet):
+        metrics, labels, judged = inspection.evaluate_model(
+            model, X, Y, label_names=card.label_names, n_resamples=resamples
+        )
     if as_json:
         more = {} if judged is None else {"probabilities": judged.to_dict()}
         print_json({"model": model_file, "metrics": to_plain(metrics), **labels.to_dict(), **more})

@@ -15,36 +15,27 @@ import click
 from imcc._utils.text import printable
 from imcc.cli import _options as options
 from imcc.cli._progress import duration, shown_progress
-from imcc.cli._terminal import print_json, print_table, problems_reported, say
+from imcc.cli._terminal import print_json, print_table, say
 
 if TYPE_CHECKING:  # imported where it is used, so that help does not wait for it
     from imcc.experiment import Experiment, Failure, Summary
 
 
-class _Names(click.ParamType):
-    """Names with commas between them."""
-
-    name = "A,B,..."
-
-    def convert(self, value: Any, param: Any, context: Any) -> Any:
-        names = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
-        if not all(names):
-            self.fail("give names with commas between them", param, context)
-        return names
+def _names(value: str) -> list[str]:
+    """Return names that have commas between them."""
+    names = [part.strip() for part in value.split(",")]
+    if not all(names):
+        raise click.BadParameter("give names with commas between them")
+    return names
 
 
-class Duration(click.ParamType):
-    """A time such as 90s, 30min or 2h, in seconds."""
-
-    name = "TIME"
-
-    def convert(self, value: Any, param: Any, context: Any) -> float:
-        """Return the seconds."""
-        units = {"": 1, "s": 1, "min": 60, "h": 3600, "d": 86400}
-        parts = re.fullmatch(r"(\d+(?:\.\d+)?) *(s|min|h|d|)", str(value))
-        if parts is None:
-            self.fail(f"{value!r} is not a time such as 90s, 30min or 2h", param, context)
-        return float(parts[1]) * units[parts[2]]
+def seconds(value: str) -> float:
+    """Return a time such as 90s, 30min or 2h in seconds."""
+    units = {"": 1, "s": 1, "min": 60, "h": 3600, "d": 86400}
+    parts = re.fullmatch(r"(\d+(?:\.\d+)?) *(s|min|h|d|)", value)
+    if parts is None:
+        raise click.BadParameter(f"{value!r} is not a time such as 90s, 30min or 2h")
+    return float(parts[1]) * units[parts[2]]
 
 
 INTERRUPTED = 130  # the exit code that shells give to what Ctrl-C has ended
@@ -56,14 +47,13 @@ def experiment() -> None:
     """Compare methods on data sets: run, stop, continue."""
 
 
-@experiment.command(
-    "run",
-    epilog=options.examples(
-        "imcc experiment run quick",
-        "imcc experiment run quick.sqlite",
-        "imcc experiment run quick --methods imcc,kernel_ridge --repeats 3 -j 2",
-        "imcc experiment run mine.toml --methods my_methods.toml --rows mine.csv",
-    ),
+@options.command(
+    "imcc experiment run quick",
+    "imcc experiment run quick.sqlite",
+    "imcc experiment run quick --methods imcc,kernel_ridge --repeats 3 -j 2",
+    "imcc experiment run mine.toml --methods my_methods.toml --rows mine.csv",
+    name="run",
+    group=experiment,
 )
 @click.argument("source", metavar="FILE_OR_NAME")
 @click.option(
@@ -72,17 +62,16 @@ def experiment() -> None:
     type=click.Path(path_type=Path),
     help="File for the results.  [default: NAME.sqlite]",
 )
-@click.option("--datasets", type=_Names(), help="Only these data sets.")
+@click.option("--datasets", type=_names, metavar="A,B,...", help="Only these data sets.")
 @click.option(
     "--methods",
-    type=_Names(),
+    type=_names,
+    metavar="A,B,...",
     help="Only these methods; FILE.toml among the names adds the methods in that file.",
 )
-@click.option(
+@options.file_option(
     "--rows",
-    type=click.Path(path_type=Path),
     multiple=True,
-    metavar="FILE",
     help="Results computed elsewhere, which are added to the store first: a .csv or .sqlite file; "
     "may be repeated.",
 )
@@ -104,13 +93,15 @@ def experiment() -> None:
 )
 @click.option(
     "--timeout",
-    type=Duration(),
+    type=seconds,
+    metavar="TIME",
     help="Stop a task that takes longer, such as 30min; it counts as failed.",
 )
 @click.option(
     "--for",
     "budget",
-    type=Duration(),
+    type=seconds,
+    metavar="TIME",
     help="Stop after this time, such as 2h.  The same command continues; the exit code is "
     f"{OUT_OF_TIME}.",
 )
@@ -126,7 +117,7 @@ def run_(
     store: Path | None,
     datasets: list[str] | None,
     methods: list[str] | None,
-    rows: tuple[Path, ...],
+    rows: tuple[str, ...],
     repeats: int | None,
     as_json: bool,
     quiet: bool,
@@ -149,17 +140,16 @@ def run_(
     from imcc._utils.files import removed_on_failure
     from imcc.experiment import Store
 
-    with problems_reported():
-        whole, path = _load(source, store)
-        if methods is not None:
-            whole, methods = _with_files(whole, methods)
-        if rows:
-            resolved = whole.resolve(running["allow"])
-            with removed_on_failure(path), Store.create(path, resolved) as opened:
-                n_new = opened.merge(*rows)
-            if not as_json and not quiet:
-                say(f"{n_new} new results from {', '.join(map(str, rows))}.")
-        wanted = whole.subset(datasets=datasets, methods=methods, n_repeats=repeats)
+    whole, path = _load(source, store)
+    if methods is not None:
+        whole, methods = _with_files(whole, methods)
+    if rows:
+        resolved = whole.resolve(running["allow"])
+        with removed_on_failure(path), Store.create(path, resolved) as opened:
+            n_new = opened.merge(*rows)
+        if not as_json and not quiet:
+            say(f"{n_new} new results from {', '.join(rows)}.")
+    wanted = whole.subset(datasets=datasets, methods=methods, n_repeats=repeats)
     summary = run_shown(wanted, path, quiet=quiet or as_json, **running)
     n_tasks = len(wanted.tasks())
     n_elsewhere = summary.n_missing - len(summary.failures) - summary.n_out_of_time
@@ -208,7 +198,6 @@ def run_shown(wanted: Experiment, path: Path, *, quiet: bool, **running: Any) ->
 
     try:
         with (
-            problems_reported(),
             _terminated_like_interrupted(),
             shown_progress(wanted.name, quiet=quiet) as progress,
         ):
@@ -263,7 +252,7 @@ def _failed(failures: list[Failure]) -> list[dict[str, str]]:
     return [{"task": str(failure.key), "error": failure.error} for failure in failures]
 
 
-@experiment.command(epilog=options.examples("imcc experiment status quick.sqlite"))
+@options.command("imcc experiment status quick.sqlite", group=experiment)
 @click.argument("store", type=click.Path(path_type=Path))
 @options.JSON
 def status(store: Path, as_json: bool) -> None:
@@ -273,7 +262,7 @@ def status(store: Path, as_json: bool) -> None:
     """
     from imcc.experiment import Store, remaining_seconds
 
-    with problems_reported(), Store(store, read_only=True) as opened:
+    with Store(store, read_only=True) as opened:
         wanted, done = opened.experiment, opened.keys()
         failures, running = opened.failures(), opened.running()
         times = {run.key: run.seconds for run in opened.runs()}

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from imcc._utils.errors import InvalidArgumentError, InvalidTypeError, Message, given, named
+from imcc._utils.errors import InvalidArgumentError, InvalidTypeError
 from imcc.cli._choices import dataset_names
 from imcc.cli._options import STDIN
 
@@ -59,10 +59,10 @@ def _standard_input(format: str = "csv", max_bytes: int | None = None, **_: Any)
     """Return what is read from the standard input, which has no name to say its format."""
     from imcc._utils.validation import check_choice
     from imcc.datasets._files import Content
-    from imcc.datasets._formats import FORMATS
+    from imcc.datasets._formats import SUFFIXES
 
-    check_choice("format", format, list(FORMATS))
-    name = f"stdin{FORMATS[format].suffixes[0]}"
+    check_choice("format", format, SUFFIXES)
+    name = f"stdin.{format}"
     content = sys.stdin.buffer.read()
     return Content(content, name, "the standard input", Path(name), max_bytes)
 
@@ -73,11 +73,10 @@ def load(inputs: tuple[str, ...], reading: dict[str, Any]) -> Dataset:
 
     if not is_name(inputs):
         return read(sources(inputs, **reading), **reading)
-    if reading:
-        options = Message(*[part for name in reading for part in (", ", named(name))][1:])
-        raise ValueError(
-            f"{inputs[0]} is the name of a data set: " + options + " is for files (a file of that "
-            f"name is ./{inputs[0]})"
+    for name in reading:
+        raise InvalidArgumentError(
+            name,
+            f"is for files, and {inputs[0]} is a data set (a file of that name is ./{inputs[0]})",
         )
     return load_dataset(inputs[0])
 
@@ -156,16 +155,3 @@ def open_saved(path: str, trusted: tuple[str, ...]) -> tuple[Any, ModelCard]:
     if not Path(path).exists():
         raise FileNotFoundError(f"there is no file {path}")
     return load_with_card(path, trusted)
-
-
-def check_output(path: str, force: bool) -> None:
-    """Check that a file can be written, before anything is computed."""
-    target = Path(path)
-    if target.is_dir():
-        raise IsADirectoryError(f"{target} is a folder; give a file to write to")
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {target.parent} to write {target.name} into")
-    if target.is_file() and not force:
-        raise FileExistsError(
-            f"{target} already exists; overwrite it with " + given("overwrite", True)
-        )

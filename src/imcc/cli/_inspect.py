@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from imcc._utils.errors import ImccError, InvalidArgumentError, given
+from imcc._utils.files import check_target
 from imcc.cli import _options as options
-from imcc.cli._inputs import check_output, fingerprint_of, load_matching, open_saved
+from imcc.cli._inputs import fingerprint_of, load_matching, open_saved
 from imcc.cli._progress import working
 from imcc.cli._show import print_schema, shown_setting
 from imcc.cli._terminal import (
     print_json,
     print_table,
-    problems_reported,
     say,
     shorten,
     shown_message,
@@ -32,29 +32,23 @@ _HALF = 10
 _SHOWN_COLUMNS = 3
 
 
-class _Costs(click.ParamType):
-    """Two numbers, after the name of a label and an equals sign if they are for it only."""
-
-    name = "[LABEL=]FP,FN"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str | None, tuple[float, float]]:
-        label, _, numbers = str(value).rpartition("=")
-        try:
-            first, second = map(float, numbers.split(","))
-        except ValueError:
-            self.fail(f"{value!r} is not of the form 1,5 or label=1,5", param, ctx)
-        return label or None, (first, second)
+def _costs(value: str) -> tuple[str | None, tuple[float, float]]:
+    """Return the name of a label, or None for all labels, and two numbers."""
+    label, _, numbers = value.rpartition("=")
+    try:
+        first, second = map(float, numbers.split(","))
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is not of the form 1,5 or label=1,5") from None
+    return label or None, (first, second)
 
 
-@click.command(
-    epilog=options.examples(
-        "imcc inspect model.skops",
-        "imcc inspect model.skops rows.csv --html page.html",
-        "imcc inspect model.skops --html page.html --costs 1,5 --costs refund=20,1",
-        "imcc inspect model.skops --data train.csv",
-        "imcc inspect model.skops new.csv --row 7 --data train.csv",
-        "imcc inspect model.skops train.csv --row T-0041 --label late",
-    )
+@options.command(
+    "imcc inspect model.skops",
+    "imcc inspect model.skops rows.csv --html page.html",
+    "imcc inspect model.skops --html page.html --costs 1,5 --costs refund=20,1",
+    "imcc inspect model.skops --data train.csv",
+    "imcc inspect model.skops new.csv --row 7 --data train.csv",
+    "imcc inspect model.skops train.csv --row T-0041 --label late",
 )
 @options.MODEL
 @click.argument("inputs", metavar="[NAME_OR_FILE]...", type=options.DataPath(), nargs=-1)
@@ -83,15 +77,15 @@ class _Costs(click.ParamType):
     show_default=True,
     help="Number of clusters, pairs of labels and contributions to show.",
 )
-@click.option(
+@options.file_option(
     "--html",
-    metavar="FILE",
     help="Write a page about the model: its quality, its errors and suspect labels, on the rows "
     "given after the model, or on the held-out probabilities that it keeps.",
 )
 @click.option(
     "--costs",
-    type=_Costs(),
+    type=_costs,
+    metavar="[LABEL=]FP,FN",
     multiple=True,
     help="What a false positive and a false negative cost, for --html: of every label, or of the "
     "one that is named; may be repeated.  The page has the cheapest threshold.",
@@ -131,33 +125,36 @@ def inspect(
         raise click.UsageError("rows and --label are about one row: say which with --row")
     if not (inputs or data_inputs):
         options.refuse_options("reading data, of which none are named", schema=schema)
-    with problems_reported():
-        if html is not None:
-            check_output(html, force)
-        model, card = open_saved(model_file, trusted)
-        about: dict[str, Any] = {"file": model_file, "card": card.to_dict()}
+    if html is not None:
+        check_target(html, overwrite=force)
+    model, card = open_saved(model_file, trusted)
+    about: dict[str, Any] = {"file": model_file, "card": card.to_dict()}
 
-        def matching(names: tuple[str, ...], with_labels: bool = True) -> tuple[Any, Any]:
-            if not names:
-                return None, None
-            return load_matching(
-                model, card, names, schema, with_labels=with_labels, ignore_extra=True
-            )
+    def matching(names: tuple[str, ...], with_labels: bool = True) -> tuple[Any, Any]:
+        if not names:
+            return None, None
+        return load_matching(model, card, names, schema, with_labels=with_labels, ignore_extra=True)
 
-        if html is not None:
-            with working("writing the page", quiet=quiet):
-                title = f"{Path(model_file).name}: {card.data_name}".removesuffix(": ")
-                X, Y = matching(inputs or data_inputs)
-                _write_page(model, card, X, Y, html, title, dict(costs))
-            about["page"] = html
-            if not quiet:
-                say(f"Wrote {html}", err=True)
+    if html is not None:
+        with working("writing the page", quiet=quiet):
+            title = f"{Path(model_file).name}: {card.data_name}".removesuffix(": ")
+            X, Y = matching(inputs or data_inputs)
+            _write_page(model, card, X, Y, html, title, dict(costs))
+        about["page"] = html
+        if not quiet:
+            say(f"Wrote {html}", err=True)
+    else:
+        with working("reading the training data", quiet=quiet):
+            X, Y = matching(data_inputs)
+            if X is not None:
+                _check_training_data(X, Y, card, ", ".join(data_inputs))
+        if row is None:
+            with working("inspecting", quiet=quiet):
+                about |= _inspected(model, card, X, Y)
+            if not as_json:
+                _print_model(model_file, model, card)
+                _print_inspected(about, top)
         else:
-            with working("reading the training data", quiet=quiet):
-                X, Y = matching(data_inputs)
-                if X is not None:
-                    _check_training_data(X, Y, card, ", ".join(data_inputs))
-        if html is None and row is not None:
             with working("explaining", quiet=quiet):
                 rows = matching(inputs, with_labels=False)[0] if inputs else X
                 is_training = not inputs or inputs == data_inputs
@@ -166,14 +163,8 @@ def inspect(
             if not as_json:
                 path = ", ".join(data_inputs or inputs)
                 _print_row(explanation, row, label, top, path, X is not None)
-        elif html is None:
-            with working("inspecting", quiet=quiet):
-                about |= _inspected(model, card, X, Y)
-            if not as_json:
-                _print_model(model_file, model, card)
-                _print_inspected(about, top)
-        if as_json:
-            print_json(to_plain(about))
+    if as_json:
+        print_json(to_plain(about))
 
 
 def _check_training_data(X: Any, Y: Any, card: ModelCard, path: str) -> None:

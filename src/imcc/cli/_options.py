@@ -5,6 +5,7 @@ Nothing here imports the packages that compute, so that help and completion are 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from imcc.cli._choices import dataset_names
+from imcc.cli._terminal import problems_reported
 
 # The standard input where data are read, the standard output where they are written.
 STDIN = "-"
@@ -25,6 +27,27 @@ def examples(*lines: str) -> str:
     '\x08\nExamples:\n  imcc datasets list'
     """
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def command(
+    *lines: str, name: str | None = None, group: click.Group | None = None
+) -> Callable[[Callable[..., Any]], click.Command]:
+    """Return a decorator that makes a command of a function.
+
+    Its warnings and its errors for users are printed as messages.
+
+    Parameters
+    ----------
+    *lines : str
+        Examples, for the end of its help.
+    name : str, default=None
+        Its name; None means that of the function.
+    group : Group, default=None
+        The group that it belongs to, if not the main one.
+    """
+    make = click.command if group is None else group.command
+    made = make(name, epilog=examples(*lines))
+    return lambda function: made(problems_reported()(function))
 
 
 def refuse_options(purpose: str, **given: Any) -> None:
@@ -54,41 +77,38 @@ class DataPath(click.ParamType):
         return [files, *(CompletionItem(name) for name in names)]
 
 
-class _Labels(click.ParamType):
-    """Names with commas between them, a prefix with a star, a number of columns, or an XML file.
+def _labels(value: str) -> dict[str, Any]:
+    """Return an argument of the library, ``labels`` or ``label_prefix``, with its value.
 
-    It becomes an argument of the library: ``labels`` or ``label_prefix``, with its value.
+    It is names with commas between them, a prefix with a star, a number of columns or an XML file.
     """
-
-    name = "NAMES|PREFIX*|COUNT|XML"
-
-    def convert(self, value: Any, _param: Any, _context: Any) -> Any:
-        if not isinstance(value, str):
-            return value
-        if value.endswith("*"):
-            return {"label_prefix": value.removesuffix("*")}
-        if value.removeprefix("-").isdecimal():
-            return {"labels": int(value)}
-        is_file = ".xml" in value.lower() or Path(value).is_file()
-        return {"labels": Path(value) if is_file else value.split(",")}
+    if value.endswith("*"):
+        return {"label_prefix": value.removesuffix("*")}
+    if value.removeprefix("-").isdecimal():
+        return {"labels": int(value)}
+    is_file = ".xml" in value.lower() or Path(value).is_file()
+    return {"labels": Path(value) if is_file else value.split(",")}
 
 
-class Setting(click.ParamType):
-    """A parameter with its value; several values have commas between them."""
+def _setting(value: str) -> tuple[str, Any]:
+    """Return the name of a parameter and its value; several values have commas between them.
 
-    name = "NAME=VALUE"
+    Numbers, None, True and False become what they are.
+    """
+    name, _, text = value.partition("=")
+    if not name or not text or "__" in name:
+        raise click.BadParameter(f"{value!r} is not a name and a value, such as betas=0.1,1")
+    if len(text) == 1:
+        return name, _value(text)  # a comma may be a delimiter
+    values = tuple(_value(word.strip()) for word in text.removesuffix(",").split(","))
+    return name, values if "," in text else values[0]
 
-    def convert(self, value: Any, param: Any, context: Any) -> Any:
-        """Return the name and the value: numbers, None, True and False become what they are."""
-        if not isinstance(value, str):
-            return value
-        name, _, text = value.partition("=")
-        if not name or not text or "__" in name:
-            self.fail(f"{value!r} is not a name and a value, such as betas=0.1,1", param, context)
-        if len(text) == 1:
-            return name, _value(text)  # a comma may be a delimiter
-        values = tuple(_value(word.strip()) for word in text.removesuffix(",").split(","))
-        return name, values if "," in text else values[0]
+
+def settings(flag: str, purpose: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return an option that takes parameters with their values."""
+    return click.option(
+        flag, "settings", type=_setting, metavar="NAME=VALUE", multiple=True, help=purpose
+    )
 
 
 def _value(word: str) -> Any:
@@ -100,10 +120,14 @@ def _value(word: str) -> Any:
     return {"none": None, "true": True, "false": False}.get(word.lower(), word)
 
 
+# An option that takes a file.
+file_option = functools.partial(click.option, type=click.Path(), metavar="FILE")
+
 # What neither a file nor a model can say about data.
 LABELS = click.option(
     "--labels",
-    type=_Labels(),
+    type=_labels,
+    metavar="NAMES|PREFIX*|COUNT|XML",
     help="Label columns: names (a,b,c), a prefix of names (is_*), a number (the first columns; the "
     "last if negative) or an XML file of MULAN.",
 )
@@ -112,10 +136,8 @@ TAGS = click.option(
     metavar="COLUMN",
     help="Column of a table that lists the labels of a row: news|sport, or a JSON list.",
 )
-SCHEMA = click.option(
+SCHEMA = file_option(
     "--schema",
-    type=click.Path(),
-    metavar="FILE",
     help="File about a table, as written by 'imcc datasets describe --schema-to': kinds of the "
     "columns, forms of dates, missing values, delimiter, encoding.",
 )
@@ -177,10 +199,8 @@ CONTROL = click.option(
     "--control",
     help="Method that the others are compared with.  [default: imcc, if it is among them]",
 )
-PUBLISHED = click.option(
+PUBLISHED = file_option(
     "--published",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
     help="CSV file of published results to compare with: the columns dataset, method, metric, "
     "mean, std and n.",
 )

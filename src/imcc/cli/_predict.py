@@ -10,35 +10,31 @@ from typing import Any
 import click
 
 from imcc._utils.errors import InvalidArgumentError
+from imcc._utils.files import check_target
 from imcc.cli import _options as options
 from imcc.cli._inputs import (
     are_tables,
-    check_output,
     load_matching,
     open_saved,
     reading_of,
     sources,
 )
 from imcc.cli._progress import working
-from imcc.cli._terminal import print_result, problems_reported, say
+from imcc.cli._terminal import print_result, say
 
 
-@click.command(
-    epilog=options.examples(
-        "imcc predict model.skops new.csv -o labels.csv",
-        "imcc predict model.skops new.csv --top 3 --scores",
-        "imcc predict calibrated.skops new.csv --proba -o probabilities.parquet",
-        "cat new.csv | imcc predict model.skops - --json",
-    )
+@options.command(
+    "imcc predict model.skops new.csv -o labels.csv",
+    "imcc predict model.skops new.csv --top 3 --scores",
+    "imcc predict calibrated.skops new.csv --proba -o probabilities.parquet",
+    "cat new.csv | imcc predict model.skops - --json",
 )
 @options.MODEL
 @options.INPUTS
 @options.SCHEMA
-@click.option(
+@options.file_option(
     "-o",
     "--output",
-    type=click.Path(),
-    metavar="FILE",
     help="File to write, .csv, .json or .parquet; - for the standard output.  [default: -]",
 )
 @click.option("--scores", is_flag=True, help="Write the scores of the labels.")
@@ -87,39 +83,38 @@ def predict(
         raise click.UsageError("--scores and --proba: pass only one of the two")
     printed = output is None or output == options.STDIN
     file: Any = SimpleNamespace(write=print_result) if printed else output
-    with problems_reported():
-        form = format_of(file)
-        if not printed:
-            if as_json and Path(file).suffix.lower() not in ("", ".json"):
-                raise click.UsageError(f"--json and -o {file}: give one of the two")
-            check_output(file, force)
-        model, card = open_saved(model_file, trusted)
-        if proba and not hasattr(model, "predict_proba"):
-            raise InvalidArgumentError(
-                "proba",
-                "is for models with probabilities, and this one has scores only: train it with "
-                "--calibrate, or wrap it in MultilabelCalibrator(model, cv='prefit') in Python",
+    form = format_of(file)
+    if not printed:
+        if as_json and Path(file).suffix.lower() not in ("", ".json"):
+            raise click.UsageError(f"--json and -o {file}: give one of the two")
+        check_target(file, overwrite=force)
+    model, card = open_saved(model_file, trusted)
+    if proba and not hasattr(model, "predict_proba"):
+        raise InvalidArgumentError(
+            "proba",
+            "is for models with probabilities, and this one has scores only: train it with "
+            "--calibrate, or wrap it in MultilabelCalibrator(model, cv='prefit') in Python",
+        )
+    reading = reading_of(schema)
+    rows: Any
+    if table_model(model) is not None and are_tables(inputs, reading):
+        rows, reading["ignore_extra"] = sources(inputs), ignore_extra
+    else:
+        with working("reading", quiet=quiet):
+            rows, _ = load_matching(
+                model, card, inputs, schema, with_labels=False, ignore_extra=ignore_extra
             )
-        reading = reading_of(schema)
-        rows: Any
-        if table_model(model) is not None and are_tables(inputs, reading):
-            rows, reading["ignore_extra"] = sources(inputs), ignore_extra
-        else:
-            with working("reading", quiet=quiet):
-                rows, _ = load_matching(
-                    model, card, inputs, schema, with_labels=False, ignore_extra=ignore_extra
-                )
-            reading = {"label_names": card.label_names}
-        # A progress bar would interfere with rows printed on the terminal.
-        with working("predicting", quiet=quiet or (printed and sys.stdout.isatty())):
-            count = write_predictions(
-                model,
-                rows,
-                file,
-                values="probability" if proba else "score" if scores else None,
-                top=top,
-                format="json" if as_json else form,
-                **reading,
-            )
+        reading = {"label_names": card.label_names}
+    # A progress bar would interfere with rows printed on the terminal.
+    with working("predicting", quiet=quiet or (printed and sys.stdout.isatty())):
+        count = write_predictions(
+            model,
+            rows,
+            file,
+            values="probability" if proba else "score" if scores else None,
+            top=top,
+            format="json" if as_json else form,
+            **reading,
+        )
     if not printed and not quiet:
         say(f"{count:,} rows written to {output}", err=True)

@@ -8,16 +8,14 @@ import click
 
 from imcc.cli import _options as options
 from imcc.cli._progress import working
-from imcc.cli._terminal import print_json, problems_reported
+from imcc.cli._terminal import print_json
 
 
-@click.command(
-    epilog=options.examples(
-        "imcc report quick.sqlite",
-        "imcc report mine.sqlite -o report.html --published published.csv",
-        "imcc report mine.sqlite -o tables.tex",
-        "imcc report mine.sqlite -o results.csv",
-    )
+@options.command(
+    "imcc report quick.sqlite",
+    "imcc report mine.sqlite -o report.html --published published.csv",
+    "imcc report mine.sqlite -o tables.tex",
+    "imcc report mine.sqlite -o results.csv",
 )
 @click.argument("store", type=click.Path(path_type=Path))
 @click.option(
@@ -31,7 +29,7 @@ from imcc.cli._terminal import print_json, problems_reported
 @options.PUBLISHED
 @options.JSON
 def report(
-    store: Path, output: Path | None, control: str | None, published: Path | None, as_json: bool
+    store: Path, output: Path | None, control: str | None, published: str | None, as_json: bool
 ) -> None:
     """Write a report on the results of a store as HTML.
 
@@ -49,11 +47,7 @@ def report(
         raise click.UsageError("-o must end in .html, .md, .tex or .csv.")
     if path.suffix != ".html":
         options.refuse_options("the page", control=control, published=published)
-    with (
-        problems_reported(),
-        working("writing the report"),
-        Store(store, read_only=True) as opened,
-    ):
+    with working("writing the report"), Store(store, read_only=True) as opened:
         if path.suffix == ".html":
             write_report(opened, path, control=control, published=published)
         elif path.suffix == ".csv":

@@ -8,15 +8,12 @@ from typing import Any
 import click
 
 from imcc.cli import _options as options
-from imcc.cli._terminal import problems_reported
 
 
-@click.command(
-    epilog=options.examples(
-        "imcc serve model.skops",
-        "imcc serve model.skops --port 9000 --workers 2",
-        "curl -H 'content-type: application/json' -d @rows.json http://127.0.0.1:8000/predict",
-    )
+@options.command(
+    "imcc serve model.skops",
+    "imcc serve model.skops --port 9000 --workers 2",
+    "curl -H 'content-type: application/json' -d @rows.json http://127.0.0.1:8000/predict",
 )
 @options.MODEL
 @click.option(
@@ -66,7 +63,6 @@ def serve(model_file: str, host: str, port: int, workers: int, **limits: Any) ->
     """
     from imcc.serve._app import run
 
-    with problems_reported():
-        if not Path(model_file).exists():
-            raise FileNotFoundError(f"there is no file {model_file}")
-        run(model_file, host, port, workers, **limits)
+    if not Path(model_file).exists():
+        raise FileNotFoundError(f"there is no file {model_file}")
+    run(model_file, host, port, workers, **limits)

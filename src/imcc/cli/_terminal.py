@@ -37,9 +37,9 @@ def print_result(text: str) -> None:
     click.echo(text, nl=False, color=True)
 
 
-def print_json(value: Any, indent: int | None = 2) -> None:
+def print_json(value: Any) -> None:
     """Print a result for programs."""
-    click.echo(json_text(value, indent))
+    click.echo(json_text(value))
 
 
 def named(metric: str) -> str:

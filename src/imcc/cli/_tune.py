@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from imcc._utils.errors import InvalidArgumentError, given
+from imcc._utils.files import check_target
 from imcc.cli import _options as options
 from imcc.cli._choices import CRITERIA, METRICS, MODELS
-from imcc.cli._inputs import are_tables, check_output, load_numbers, read_table, reading_of
+from imcc.cli._inputs import are_tables, load_numbers, read_table, reading_of
 from imcc.cli._progress import working
 from imcc.cli._show import print_schema, shown_setting
-from imcc.cli._terminal import named, print_json, print_table, problems_reported, say
+from imcc.cli._terminal import named, print_json, print_table, say
 
 if TYPE_CHECKING:
     from sklearn.model_selection import KFold
@@ -28,26 +29,17 @@ _OPTIONS = ("calibrate", "cv", "max_time", "random_state", "refit", "scoring")
 _FAST_SECONDS = 10.0
 
 
-@click.command(
-    epilog=options.examples(
-        "imcc tune train.csv --labels happy,sad -o model.skops",
-        "imcc tune films.csv --tags genres --schema films.toml --drop url -o model.skops",
-        "imcc tune my.arff --labels my.xml -o model.skops --model imcc --calibrate --scale",
-        "imcc tune yeast -o yeast.skops --model imcc --set n_clusters=16,64 --set betas=0.1,1,10",
-        "imcc tune train.csv --tags genres -o quick.skops --fast",
-        "cat train.csv | imcc tune - --labels -2 -o model.skops --json",
-    )
+@options.command(
+    "imcc tune train.csv --labels happy,sad -o model.skops",
+    "imcc tune films.csv --tags genres --schema films.toml --drop url -o model.skops",
+    "imcc tune my.arff --labels my.xml -o model.skops --model imcc --calibrate --scale",
+    "imcc tune yeast -o yeast.skops --model imcc --set n_clusters=16,64 --set betas=0.1,1,10",
+    "imcc tune train.csv --tags genres -o quick.skops --fast",
+    "cat train.csv | imcc tune - --labels -2 -o model.skops --json",
 )
 @options.INPUTS
 @options.data_options
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=click.Path(),
-    metavar="FILE",
-    help="Model file to write (.skops).",
-)
+@options.file_option("-o", "--output", required=True, help="Model file to write (.skops).")
 @click.option(
     "--model",
     "kind",
@@ -57,12 +49,9 @@ _FAST_SECONDS = 10.0
     help="An ensemble of kernels with probabilities, or the method of the paper with the best "
     "setting of a grid.",
 )
-@click.option(
+@options.settings(
     "--set",
-    "settings",
-    type=options.Setting(),
-    multiple=True,
-    help="Parameter of KernelEnsembleClassifier or, with --model imcc, of IMCCClassifierCV; may be "
+    "Parameter of KernelEnsembleClassifier or, with --model imcc, of IMCCClassifierCV; may be "
     "repeated.",
 )
 @click.option(
@@ -161,74 +150,71 @@ def tune(
         )
     else:
         options.refuse_options("--model imcc (the ensemble is calibrated)", calibrate=calibrate)
-    with problems_reported():
-        require_skops()  # without it, the work would be for nothing
-        check_output(output, force)
-        if Path(output).suffix not in ("", ".skops"):
-            raise click.UsageError(
-                f"-o {output}: model files are of skops, which runs no code when it is read; use "
-                "a name that ends in .skops"
-            )
-        is_table = are_tables(inputs, reading_of(columns["schema"]))
+    require_skops()  # without it, the work would be for nothing
+    check_target(output, overwrite=force)
+    if Path(output).suffix not in ("", ".skops"):
+        raise click.UsageError(
+            f"-o {output}: model files are of skops, which runs no code when it is read; use "
+            "a name that ends in .skops"
+        )
+    is_table = are_tables(inputs, reading_of(columns["schema"]))
+    if is_table:
+        purpose = "data sets of numbers (a table is always scaled, its missing values filled)"
+        options.refuse_options(purpose, scale=scale, fill_missing=fill_missing)
+    chosen = dict(settings)
+    if own := [name for name in _OPTIONS if name in chosen]:
+        raise InvalidArgumentError(own[0], "is an option of its own, not one of --set")
+    _check_device(chosen.get("device"))
+    with working("reading", quiet=quiet):
         if is_table:
-            purpose = "data sets of numbers (a table is always scaled, its missing values filled)"
-            options.refuse_options(purpose, scale=scale, fill_missing=fill_missing)
-        chosen = dict(settings)
-        if own := [name for name in _OPTIONS if name in chosen]:
-            raise InvalidArgumentError(own[0], "is an option of its own, not one of --set")
-        _check_device(chosen.get("device"))
-        with working("reading", quiet=quiet):
-            if is_table:
-                source, known = read_table(inputs, labels, columns)
-                _check_labels(source, known)
-                schema, n_labels = source.schema(known), len(known.labels)
-            else:
-                dataset = load_numbers(inputs, labels, columns)
-                n_labels = dataset.n_labels
-        if is_table and not (quiet or as_json):
-            print_schema(schema, f"{source.name}: {source.table.num_rows:,} rows", known.drop)
-        cv = KFold(folds or 5, shuffle=True, random_state=seed)
-        # Labels of a row cannot be ranked if there is only one; most metrics are of rankings.
-        is_ranked = not (is_search and n_labels == 1)
-        metric = metric or ("average_precision" if is_ranked else "hamming_loss")
-        scored = METRICS if is_ranked else (metric,)
-        classifier: Any
-        if is_search:
-            classifier = IMCCClassifierCV(
-                cv=cv, scoring=list(scored), refit=metric, random_state=seed
-            )
+            source, known = read_table(inputs, labels, columns)
+            _check_labels(source, known)
+            schema, n_labels = source.schema(known), len(known.labels)
         else:
-            limit = max_time or (_FAST_SECONDS if fast else None)
-            classifier = KernelEnsembleClassifier(scoring=metric, max_time=limit, random_state=seed)
-        classifier.set_params(**chosen)
-        # The held-out scores of the ensemble of a table are also those for the thresholds, which
-        # the table classifier chooses.
-        held_out = is_table and not is_search
-        criterion = thresholds or ("f1" if held_out else "none")
-        wanted = None if criterion == "none" else criterion
-        with working("tuning", quiet=quiet, max_time=None if is_search else limit):
-            if is_table:
-                model: Any = TableClassifier(
-                    _wrapped(classifier, calibrate, None if held_out else wanted, cv),
-                    thresholds=wanted if held_out else None,
-                    trees=False if fast else "auto",
-                    random_state=seed,
-                    **known.parameters(),
-                )
-                with source.located():
-                    model.fit(source.table, known.target)
-            else:
-                model = _preprocessed(classifier, dataset, scale, fill_missing)
-                model = _wrapped(model, calibrate, wanted, cv).fit(dataset.X, dataset.Y)
-        metrics = metrics_of(model)
-        model, search = without_search(model)
-        inner, tuned = innermost(model), first_with(model, "thresholds_")
-        tried = inner.search_results_["score"] if search is None else search.cv_results_["params"]
+            dataset = load_numbers(inputs, labels, columns)
+            n_labels = dataset.n_labels
+    if is_table and not (quiet or as_json):
+        print_schema(schema, f"{source.name}: {source.table.num_rows:,} rows", known.drop)
+    cv = KFold(folds or 5, shuffle=True, random_state=seed)
+    # Labels of a row cannot be ranked if there is only one; most metrics are of rankings.
+    is_ranked = not (is_search and n_labels == 1)
+    metric = metric or ("average_precision" if is_ranked else "hamming_loss")
+    scored = METRICS if is_ranked else (metric,)
+    classifier: Any
+    if is_search:
+        classifier = IMCCClassifierCV(cv=cv, scoring=list(scored), refit=metric, random_state=seed)
+    else:
+        limit = max_time or (_FAST_SECONDS if fast else None)
+        classifier = KernelEnsembleClassifier(scoring=metric, max_time=limit, random_state=seed)
+    classifier.set_params(**chosen)
+    # The held-out scores of the ensemble of a table are also those for the thresholds, which
+    # the table classifier chooses.
+    held_out = is_table and not is_search
+    criterion = thresholds or ("f1" if held_out else "none")
+    wanted = None if criterion == "none" else criterion
+    with working("tuning", quiet=quiet, max_time=None if is_search else limit):
         if is_table:
-            card = table_card(model, source, metrics)
+            model: Any = TableClassifier(
+                _wrapped(classifier, calibrate, None if held_out else wanted, cv),
+                thresholds=wanted if held_out else None,
+                trees=False if fast else "auto",
+                random_state=seed,
+                **known.parameters(),
+            )
+            with source.located():
+                model.fit(source.table, known.target)
         else:
-            card = make_card(model, dataset, metrics=metrics)
-        save_model(model, output, card=card)
+            model = _preprocessed(classifier, dataset, scale, fill_missing)
+            model = _wrapped(model, calibrate, wanted, cv).fit(dataset.X, dataset.Y)
+    metrics = metrics_of(model)
+    model, search = without_search(model)
+    inner, tuned = innermost(model), first_with(model, "thresholds_")
+    tried = inner.search_results_["score"] if search is None else search.cv_results_["params"]
+    if is_table:
+        card = table_card(model, source, metrics)
+    else:
+        card = make_card(model, dataset, metrics=metrics)
+    save_model(model, output, card=card)
     if as_json:
         about = {"file": output, **card.to_dict(), "settings": len(tried)}
         del about["columns"]

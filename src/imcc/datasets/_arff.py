@@ -148,29 +148,23 @@ class _Parser:
                 raise DataFormatError(
                     f"the row has {len(cells)} values for {len(places)} attributes"
                 )
-        converters = self.converters
-        try:
-            row = [converters[i](cell) for i, cell in zip(places, cells, strict=True)]
-        except (ValueError, KeyError):  # a missing value, or an error
-            row = [self._number(i, cell) for i, cell in zip(places, cells, strict=True)]
-        self.values.extend(row)
+        for place, cell in zip(places, cells, strict=True):
+            try:
+                value = self.converters[place](cell)
+            except (ValueError, KeyError):
+                if cell != "?":
+                    raise self._invalid(place, cell) from None
+                value = np.nan
+            self.values.append(value)
         self.starts.append(len(self.values))
         self.lines.append(line)
 
-    def _number(self, place: int, cell: str) -> float:
-        """Return the number of a cell that may be missing; raise an error if it is invalid."""
+    def _invalid(self, place: int, cell: str) -> DataFormatError:
         attribute = self.attributes[place]
-        try:
-            return self.converters[place](cell)
-        except (ValueError, KeyError):
-            if cell == "?":
-                return np.nan
-            is_not = "a number"
-            if attribute.kind == "nominal":
-                is_not = f"one of its values ({listed(attribute.categories)})"
-            raise DataFormatError(
-                f"the attribute {attribute.name!r}: {cell[:40]!r} is not {is_not}"
-            ) from None
+        is_not = "a number"
+        if attribute.kind == "nominal":
+            is_not = f"one of its values ({listed(attribute.categories)})"
+        return DataFormatError(f"the attribute {attribute.name!r}: {cell[:40]!r} is not {is_not}")
 
     def _split_entries(self, text: str) -> tuple[list[int], list[str]]:
         """Return the positions of the attributes of a sparse row, and their cells."""
@@ -216,8 +210,7 @@ class _Parser:
         return Table(
             self.attributes,
             values,
-            np.array(self.lines),
-            [self.content.path],
+            [(self.content.path, self.lines)],
             title=self.relation,
             max_cells=self.content.max_cells,
         )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
+
+from imcc._utils.plain import to_plain
 
 
 @dataclass(frozen=True)
@@ -35,9 +37,8 @@ class Coding:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, from which :meth:`from_dict` restores the encoding."""
-        plain = asdict(self)
-        plain["indicators"] = {name: list(pair) for name, pair in self.indicators.items()}
-        return {**plain, "left_out": list(self.left_out)}
+        plain: dict[str, Any] = to_plain(self)
+        return plain
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Coding:
@@ -79,13 +80,13 @@ class Coding:
             raise ValueError(f"this is not a valid encoding of columns: {error}") from error
 
 
-def is_identity(code: Mapping[str, float]) -> bool:
-    """Return whether every word is a number that is its own code.
+def number(word: str, otherwise: float | None = None) -> float | None:
+    """Return the number that a word is, or another value if it is none.
 
-    >>> is_identity({"0": 0.0, "1": 1.0}), is_identity({"no": 0.0, "yes": 1.0})
-    (True, False)
+    >>> number("-1.5"), number("wren")
+    (-1.5, None)
     """
     try:
-        return all(float(word) == value for word, value in code.items())
+        return float(word)
     except ValueError:
-        return False
+        return otherwise

@@ -106,14 +106,10 @@ class Dataset:
         for name, array in (("X", X), ("Y", Y)):
             if array.shape[1] == 0:
                 raise InvalidArgumentError(name, "must have at least one column")
-        converted = {
-            "X": X,
-            "Y": Y,
-            "feature_names": _as_names("feature_names", feature_names, "x", X.shape[1]),
-            "label_names": _as_names("label_names", label_names, "label", Y.shape[1]),
-        }
-        for name, value in converted.items():
-            object.__setattr__(self, name, value)  # the class is frozen
+        names = _as_names("feature_names", feature_names, "x", X.shape[1])
+        labels = _as_names("label_names", label_names, "label", Y.shape[1])
+        # The class is frozen.
+        vars(self).update(X=X, Y=Y, feature_names=names, label_names=labels)
         if twice := repeated(self.label_names):
             raise InvalidArgumentError("label_names", f"must be unique; repeated: {listed(twice)}")
 
@@ -260,20 +256,17 @@ def concatenate(datasets: Sequence[Dataset], name: str | None = None) -> Dataset
                 "features or labels are different",
                 other.source or other.name,
             )
-    if any(part.is_sparse for part in datasets):
-        X = sp.vstack([sp.csr_array(part.X) for part in datasets], format="csr")
-    else:
-        X = np.vstack([part.X for part in datasets])
+    X = stacked([part.X for part in datasets])
     sources = dict.fromkeys(part.source for part in datasets if part.source)
-    return Dataset(
-        X,
-        np.vstack([part.Y for part in datasets]),
-        first.feature_names,
-        first.label_names,
-        first.name if name is None else name,
-        ", ".join(sources),
-        first.coding,
-    )
+    Y = np.vstack([part.Y for part in datasets])
+    return replace(first, X=X, Y=Y, name=name or first.name, source=", ".join(sources))
+
+
+def stacked(parts: Sequence[Any]) -> Any:
+    """Return the rows of several matrices; sparse if one of them is."""
+    if any(sp.issparse(part) for part in parts):
+        return sp.vstack([sp.csr_array(part) for part in parts], format="csr")
+    return np.vstack(parts)
 
 
 def _many(count: int, thing: str) -> str:

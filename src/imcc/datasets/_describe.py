@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from imcc._utils.plain import to_plain
 from imcc._utils.validation import check_number
 from imcc.datasets._dataset import Dataset
 from imcc.datasets._errors import listed
@@ -97,9 +98,8 @@ class Description:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dict of plain Python objects for JSON; NaN becomes None."""
-        facts = asdict(self)
-        # JSON has no NaN; the imbalance is NaN if no label occurs.
-        return {name: None if value != value else value for name, value in facts.items()}
+        plain: dict[str, Any] = to_plain(self)
+        return plain
 
     def facts(self) -> list[tuple[str, str]]:
         """Return the summary as a list of (name, value) with formatted values."""

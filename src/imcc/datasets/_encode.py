@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ import scipy.sparse as sp
 from imcc._utils.cells import label_values, truth, yes_no_words
 from imcc._utils.errors import InvalidArgumentError, InvalidTypeError, given, named
 from imcc._utils.validation import check_choice
-from imcc.datasets._coding import Coding, is_identity
+from imcc.datasets._coding import Coding, number
 from imcc.datasets._dataset import LABEL_DTYPE, Dataset
 from imcc.datasets._errors import DataFormatError, listed, repeated, warn_user
 from imcc.datasets._table import Attribute, Table
@@ -43,28 +44,25 @@ def find_columns(names: Sequence[str], wanted: Sequence[str], what: str, path: s
 
 def choose_labels(
     names: Sequence[str],
-    labels: int | Sequence[str] | None,
+    labels: int | Sequence[str] | os.PathLike[str] | None,
     label_prefix: str | None,
     path: str,
 ) -> list[int]:
     """Return the positions of the label columns that the user selected."""
     if labels is None and label_prefix is None:
         raise DataFormatError(
-            "the file does not say which columns are labels; specify them with "
-            + given("labels", text="NAMES")
-            + ", "
-            + given("labels", text="k")
-            + " (the first k columns), "
-            + given("labels", text="-k")
-            + " (the last k) or "
+            "the file does not say which columns are labels; specify their names, or the number "
+            "of the first or (negative) last columns, with "
+            + given("labels")
+            + ", or a prefix with "
             + given("label_prefix"),
             path,
         )
-    if labels is not None and label_prefix is not None:
-        raise InvalidArgumentError(
-            "labels", "and " + named("label_prefix") + " cannot both be passed: use one of them"
-        )
     if label_prefix is not None:
+        if labels is not None:
+            raise InvalidArgumentError(
+                "labels", "and " + named("label_prefix") + " cannot both be passed: use one of them"
+            )
         chosen = [i for i, name in enumerate(names) if name.startswith(label_prefix)]
         if not chosen:
             raise DataFormatError(
@@ -143,7 +141,8 @@ def encode_features(
             indicators |= {feature: (attribute.name, word) for feature, word in shown.items()}
         else:
             shown = {attribute.name: ""}
-            if not is_identity(code := _code(attribute)):
+            code = _code(attribute)
+            if any(number(word) != value for word, value in code.items()):
                 codes[attribute.name] = code
         names += shown
         places += [c] * len(shown)
@@ -177,20 +176,19 @@ def encode_as_before(
     changes: dict[int, int | np.ndarray] = {}
     positions: dict[int, dict[str, int]] = {}  # of the words of a column
     for j, (feature, place) in enumerate(zip(feature_names, places, strict=True)):
-        attribute = table.attributes[place]
-        if attribute.kind != "nominal":
-            if attribute.kind == "text" or feature in coding.codes or feature in coding.indicators:
-                raise table.error(
-                    f"the column {attribute.name!r} contains "
-                    f"{'text' if attribute.kind == 'text' else 'numbers'}, but in the training "
-                    "data of the model it did not"
-                )
-        elif feature in coding.indicators:
+        name, kind, words = table.attributes[place]
+        had_words = feature in coding.codes or feature in coding.indicators
+        if kind == "text" or (kind == "numeric" and had_words):
+            raise table.error(
+                f"the column {name!r} contains {'text' if kind == 'text' else 'numbers'}, but in "
+                "the training data of the model it did not"
+            )
+        if feature in coding.indicators:
             if place not in positions:
-                positions[place] = {word: i for i, word in enumerate(attribute.categories)}
+                positions[place] = {word: i for i, word in enumerate(words)}
             changes[j] = positions[place].get(coding.indicators[feature][1], -1)
-        else:
-            numbers = _numbers(attribute.categories, coding.codes.get(feature))
+        elif kind == "nominal":
+            numbers = _numbers(words, coding.codes.get(feature))
             if not np.array_equal(numbers, np.arange(len(numbers))):
                 changes[j] = numbers
     table.check_cells(len(changes), "features made of words")
@@ -235,20 +233,13 @@ def _numbers(words: Sequence[str], code: Mapping[str, float] | None) -> np.ndarr
     """Return the number of each word by the code of the training data; NaN if it has none."""
     numbers: list[float | None]
     if code is None:
-        numbers = [_number(word) for word in words]
+        numbers = [number(word, truth(word)) for word in words]
     else:
         by_truth = {truth(known): value for known, value in code.items()}
         if None in by_truth:
             by_truth = {}
-        numbers = [code[word] if word in code else by_truth.get(truth(word)) for word in words]
+        numbers = [code.get(word, by_truth.get(truth(word))) for word in words]
     return np.array(numbers, dtype=float)
-
-
-def _number(word: str) -> float | None:
-    try:
-        return float(word)
-    except ValueError:
-        return truth(word)
 
 
 def _warn_of_new_words(table: Table, coding: Coding) -> None:

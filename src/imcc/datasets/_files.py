@@ -274,7 +274,18 @@ def text_lines(content: Content, encoding: str | None = None) -> Iterator[str]:
 
     Without ``encoding``, the file is UTF-8 or, with a warning, Latin-1.
     """
-    encoding = encoding or _detect_encoding(content)
+    if encoding is None:
+        encoding = "utf-8-sig"
+        check_text(content.data, content.path)
+        try:
+            content.data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            encoding = "latin-1"
+            place = content.data.count(b"\n", 0, error.start) + 1
+            warn_user(
+                f"{content.path}, line {place}: not UTF-8; read as Latin-1 instead. If names look "
+                "wrong, specify the encoding with " + given("encoding")
+            )
     data = io.BytesIO(content.data)
     try:
         for number, line in enumerate(io.TextIOWrapper(data, encoding), 1):
@@ -286,20 +297,6 @@ def text_lines(content: Content, encoding: str | None = None) -> Iterator[str]:
     except UnicodeError as error:
         raise DataFormatError(f"the file is not {encoding}: {error}", content.path) from error
     report_progress(1.0)
-
-
-def _detect_encoding(content: Content) -> str:
-    check_text(content.data, content.path)
-    try:
-        content.data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = content.data.count(b"\n", 0, error.start) + 1
-        warn_user(
-            f"{content.path}, line {line}: not UTF-8; read as Latin-1 instead. If names look "
-            "wrong, specify the encoding with " + given("encoding")
-        )
-        return "latin-1"
-    return "utf-8-sig"
 
 
 def check_text(data: bytes, path: str) -> None:

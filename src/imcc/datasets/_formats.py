@@ -5,49 +5,45 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path, PurePath
-from typing import Any, NamedTuple
+from typing import Any
 
 from imcc._utils.errors import InvalidArgumentError, InvalidTypeError, given
+from imcc._utils.files import check_target
 from imcc._utils.validation import check_choice
 from imcc.datasets._csv import write_csv
 from imcc.datasets._dataset import Dataset
 from imcc.datasets._errors import DataFormatError
 from imcc.datasets._files import Source, inner_name, open_all
-from imcc.datasets._mat import read_mat
+from imcc.datasets._mat import load_mat
 from imcc.datasets._mulan import read_arff
-from imcc.datasets._npz import read_npz, write_npz
+from imcc.datasets._npz import load_npz, write_npz
+from imcc.datasets._pairs import read_pairs
 from imcc.datasets._svmlight import read_svmlight
 
 # Parameters of readers that are not options of :func:`read`, or that it has itself.
 _NOT_OPTIONS = {"contents", "path", "member", "max_bytes", "known_base", "labelled"}
 
 
-class Format(NamedTuple):
-    """A file format: its suffixes, the function that reads files, and that which writes one.
-
-    Tables have no reader here: :mod:`imcc.tables` reads them.
-    """
-
-    name: str
-    suffixes: tuple[str, ...]
-    reader: Callable[..., Dataset] | None = None
-    writer: Callable[..., Path] | None = None
-
-
-#: The file formats by name.
-FORMATS = {
-    known.name: known
-    for known in (
-        Format("arff", (".arff",), read_arff),
-        Format("mat", (".mat",), read_mat),
-        Format("svmlight", (".svm", ".svmlight", ".libsvm"), read_svmlight),
-        Format("npz", (".npz",), read_npz, write_npz),
-        Format("csv", (".csv", ".tsv"), writer=write_csv),
-        Format("parquet", (".parquet", ".pq")),
-        Format("xlsx", (".xlsx",)),
-    )
+#: The suffixes of each file format.
+SUFFIXES = {
+    "arff": (".arff",),
+    "mat": (".mat",),
+    "svmlight": (".svm", ".svmlight", ".libsvm"),
+    "npz": (".npz",),
+    "csv": (".csv", ".tsv"),
+    "parquet": (".parquet", ".pq"),
+    "xlsx": (".xlsx",),
 }
+#: The functions that read files; the other formats are tables, which :mod:`imcc.tables` reads.
+READERS: dict[str, Callable[..., Dataset]] = {
+    "arff": read_arff,
+    "mat": partial(read_pairs, load_mat),
+    "svmlight": read_svmlight,
+    "npz": partial(read_pairs, load_npz),
+}
+_WRITERS = {"npz": write_npz, "csv": write_csv}
 
 
 def read(
@@ -114,11 +110,8 @@ def read(
     >>> folder.cleanup()
     """
     contents = open_all(path, max_bytes=max_bytes, member=member)
-    if format is None:
-        chosen = format_of(contents[0].name, contents[0].path)
-    else:
-        chosen = FORMATS[check_choice("format", format, FORMATS)]
-    reader = chosen.reader
+    chosen = format_of(contents[0].name, contents[0].path) if format is None else format
+    reader = READERS.get(check_choice("format", chosen, SUFFIXES))
     if reader is None:
         # Not at the top: that package imports this one.
         from imcc.tables import read_dataset
@@ -128,7 +121,7 @@ def read(
     if unknown := sorted(set(options) - known):
         raise InvalidTypeError(
             unknown[0],
-            f"is not an option of the format {chosen.name!r}, which has {', '.join(sorted(known))}",
+            f"is not an option of the format {chosen!r}, which has {', '.join(sorted(known))}",
         )
     return reader(contents, **options)
 
@@ -173,28 +166,23 @@ def write(
     >>> folder.cleanup()
     """
     chosen = format_of(inner_name(path), str(path))
-    if chosen.writer is None:
-        writable = ", ".join(known.name for known in FORMATS.values() if known.writer is not None)
+    if chosen not in _WRITERS:
         raise InvalidArgumentError(
-            "path", f"has the format {chosen.name!r}, which is read only; use one of {writable}"
+            "path",
+            f"has the format {chosen!r}, which is read only; use one of {', '.join(_WRITERS)}",
         )
-    if Path(path).exists() and not overwrite:
-        raise FileExistsError(
-            f"{path} already exists; overwrite it with " + given("overwrite", True)
-        )
-    return chosen.writer(dataset, path)
+    check_target(path, overwrite=overwrite)
+    return _WRITERS[chosen](dataset, path)
 
 
-def format_of(name: str, path: str) -> Format:
+def format_of(name: str, path: str) -> str:
     """Return the format of a file by its name."""
+    formats = {suffix: known for known, suffixes in SUFFIXES.items() for suffix in suffixes}
     suffix = PurePath(name).suffix.lower()
-    for candidate in FORMATS.values():
-        if suffix in candidate.suffixes:
-            return candidate
-    known = ", ".join(s for candidate in FORMATS.values() for s in candidate.suffixes)
+    if suffix in formats:
+        return formats[suffix]
     raise DataFormatError(
-        f"the format cannot be detected from the suffix (known: {known}); specify it with "
-        + given("format")
-        + f", one of {', '.join(FORMATS)}",
+        f"the format cannot be detected from the suffix (known: {', '.join(formats)}); specify it "
+        "with " + given("format") + f", one of {', '.join(SUFFIXES)}",
         path,
     )

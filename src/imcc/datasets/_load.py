@@ -102,14 +102,22 @@ def fetch_datasets(names: str | Iterable[str] | None = None) -> dict[str, list[P
 
 def is_available(name: str) -> bool:
     """Return whether a named data set can be loaded without the network."""
-    info = dataset_info(name)
-    return _is_local(info) or _river_copy(info) is not None
+    return _local_files(dataset_info(name)) is not None
+
+
+def _local_files(info: DatasetInfo) -> list[Path] | None:
+    """Return the files of a data set, or the copy in river, if they are on this machine."""
+    files = [file for file in map(local_file, info.files) if file is not None]
+    if len(files) == len(info.files):
+        return files
+    river = _river_copy(info)
+    return None if river is None else [river]
 
 
 def _get_files(info: DatasetInfo) -> list[Path]:
-    river = None if _is_local(info) else _river_copy(info)
-    if river is not None:
-        return [river]
+    local = _local_files(info)
+    if local is not None:
+        return local
     try:
         return [get_file(file) for file in info.files]
     except (DataFetchError, ImportError) as error:
@@ -119,10 +127,6 @@ def _get_files(info: DatasetInfo) -> list[Path]:
             f"{error}\nOr install the package river, which includes a copy of {DEFAULT!r}: "
             "pip install river"
         ) from error
-
-
-def _is_local(info: DatasetInfo) -> bool:
-    return all(local_file(file) is not None for file in info.files)
 
 
 def _river_copy(info: DatasetInfo) -> Path | None:

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from imcc.datasets._dataset import Dataset
 from imcc.datasets._errors import DataFormatError
 from imcc.datasets._files import Content, check_sparse
-from imcc.datasets._pairs import Pairs, read_pairs
 
 # Data types of version 5 to 7.
 _NAMES = ["i1", "u1", "i2", "u2", "i4", "u4", "f4", "f8", "i8", "u8"]
@@ -29,38 +27,8 @@ _COMPLEX = 0x0800
 _HEADER_BYTES = 128
 
 
-def read_mat(
-    contents: Sequence[Content],
-    *,
-    variables: Pairs | None = None,
-    transpose_labels: bool | None = None,
-    name: str | None = None,
-    labelled: bool = True,
-) -> Dataset:
-    """Read features and labels from the variables of MATLAB files.
-
-    Parameters
-    ----------
-    contents : sequence of Content
-        The files, whose rows are concatenated.
-    variables : pair of str or list of pairs, default=None
-        Names of the feature and label variables, such as ``("data", "target")``; the rows of
-        several pairs are concatenated.  None searches for ``train_data``/``train_target`` and
-        ``test_data``/``test_target`` (which are concatenated), then for pairs such as
-        ``data``/``target`` and ``X``/``Y``.
-    transpose_labels : bool, default=None
-        Whether the shape of the label variables is (n_labels, n_samples) (True) or
-        (n_samples, n_labels) (False).  None detects it from the shapes of all parts, and raises an
-        error if both are possible, because there are as many rows as labels.
-    name : str, default=None
-        Name of the data set; None uses that of the file.
-    labelled : bool, default=True
-        Whether to read the labels; otherwise, there is one label that is always 0.
-    """
-    return read_pairs(contents, _load, variables, transpose_labels, name, labelled)
-
-
-def _load(content: Content) -> tuple[dict[str, Any], dict[str, Any]]:
+def load_mat(content: Content) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the numeric matrices of a file by their names; it has no names of columns."""
     if content.data[:8] == b"\x89HDF\r\n\x1a\n" or content.data[:19] == b"MATLAB 7.3 MAT-file":
         raise DataFormatError(
             "this is a MATLAB 7.3 file (HDF5), which is not supported; save it again in MATLAB "

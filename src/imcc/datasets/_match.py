@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from imcc.datasets._dataset import Dataset
 from imcc.datasets._encode import encode_as_before, find_columns, label_columns
 from imcc.datasets._errors import DataFormatError, listed, repeated
 from imcc.datasets._files import Source, open_all
-from imcc.datasets._formats import format_of
+from imcc.datasets._formats import READERS, format_of
+from imcc.datasets._svmlight import read_svmlight
 from imcc.datasets._table import join_tables
 
 
@@ -81,7 +83,7 @@ def read_matching(
     chosen = format_of(contents[0].name, contents[0].path)
     coding = coding or Coding()
     wanted: dict[str, Any] = {"with_labels": with_labels, "ignore_extra": ignore_extra}
-    if chosen.reader is None:
+    if chosen not in READERS:
         # Not at the top: that package imports this one.
         from imcc.tables._dataset import match_rows
         from imcc.tables._load import open_tables
@@ -89,8 +91,8 @@ def read_matching(
         rows = open_tables(contents, **reading)
         return match_rows(rows, feature_names, label_names, coding, **wanted)
     if unknown := sorted(set(reading) - {"max_bytes", "member"}):
-        raise InvalidTypeError(unknown[0], f"is not an option of the format {chosen.name!r}")
-    if chosen.name == "arff":
+        raise InvalidTypeError(unknown[0], f"is not an option of the format {chosen!r}")
+    if chosen == "arff":
         table = join_tables([parse_arff(content) for content in contents])
         places = match_columns(
             table.names, feature_names, label_names, coding, ignore_extra, table.path
@@ -100,35 +102,29 @@ def read_matching(
             return X, None
         labels = find_columns(table.names, label_names, "the model", table.path)
         return X, label_columns(table, labels)
-    options: dict[str, Any] = {"labelled": with_labels}
-    if chosen.name == "svmlight":
-        options |= {"n_features": len(feature_names), "known_base": coding.index_base}
-    dataset = chosen.reader(contents, **options)
-    if chosen.name == "svmlight":
-        dataset = _with_names(dataset, feature_names, label_names if with_labels else ())
+    if chosen == "svmlight":
+        dataset = read_svmlight(
+            contents,
+            n_features=len(feature_names),
+            known_base=coding.index_base,
+            labelled=with_labels,
+        )
+        # Features are matched by their position.
+        dataset = replace(dataset, feature_names=tuple(feature_names))
+        dataset = _with_absent_labels(dataset, label_names) if with_labels else dataset
+    else:
+        dataset = READERS[chosen](contents, labelled=with_labels)
     return match_dataset(dataset, feature_names, label_names, **wanted)
 
 
-def _with_names(
-    dataset: Dataset, feature_names: Sequence[str], label_names: Sequence[str]
-) -> Dataset:
-    """Return the data of svmlight files with the features and all labels of a model.
-
-    Features are matched by position.  Labels that do not occur in the file are 0.
-    """
-    names = feature_names if dataset.n_features == len(feature_names) else dataset.feature_names
-    if not label_names:
-        return Dataset(dataset.X, dataset.Y, tuple(names), source=dataset.source)
-    labels = dataset.label_names
-    if set(labels).isdisjoint(label_names):
-        raise DataFormatError(
-            f"the labels of the file are {listed(labels)}, but the labels of the model are "
-            f"{listed(label_names)}: they cannot be matched",
-            dataset.source,
-        )
-    absent = [name for name in label_names if name not in labels]
+def _with_absent_labels(dataset: Dataset, label_names: Sequence[str]) -> Dataset:
+    """Add the labels of a model that do not occur in svmlight files, where they are 0."""
+    known = set(dataset.label_names)
+    absent = [name for name in label_names if name not in known]
+    if len(absent) == len(label_names):
+        return dataset  # which cannot be matched
     Y = np.hstack([dataset.Y, np.zeros((dataset.n_rows, len(absent)), dataset.Y.dtype)])
-    return Dataset(dataset.X, Y, tuple(names), (*labels, *absent), source=dataset.source)
+    return replace(dataset, Y=Y, label_names=(*dataset.label_names, *absent))
 
 
 def match_dataset(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 from xml.etree import ElementTree
 
-from imcc._utils.errors import InvalidArgumentError, given, named
+from imcc._utils.errors import given
 from imcc.datasets._arff import parse_arff
 from imcc.datasets._dataset import Dataset
 from imcc.datasets._encode import choose_labels, find_columns, to_dataset
@@ -53,9 +53,7 @@ def read_arff(
     """
     table = join_tables([parse_arff(content, encoding) for content in contents])
     xml = None
-    if isinstance(labels, (str, os.PathLike)):
-        if label_prefix is not None:
-            raise InvalidArgumentError("labels", "and " + named("label_prefix") + ": use only one")
+    if isinstance(labels, (str, os.PathLike)) and label_prefix is None:
         xml, labels = open_content(labels, max_bytes=contents[0].max_bytes), None
     elif labels is None and label_prefix is None:
         xml = open_beside(contents[0], ".xml")
@@ -66,10 +64,7 @@ def read_arff(
                 "the labels are unknown: there is no XML file next to the ARFF file, and its "
                 "relation has no number of labels ('-C k'); pass one with "
                 + given("labels", text="FILE.xml")
-                + ", or name the labels with "
-                + given("labels", text="NAMES")
-                + " or "
-                + given("label_prefix"),
+                + ", or the names of the labels",
                 table.path,
             )
     if xml is not None:

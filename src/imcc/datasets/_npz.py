@@ -10,7 +10,6 @@ import io
 import math
 import os
 import zipfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,41 +27,11 @@ from imcc.datasets._files import (
     open_member,
     read_limited,
 )
-from imcc.datasets._pairs import Pairs, read_pairs
 
 _SPARSE_FIELDS = ("data", "indices", "indptr", "shape")
 
 
-def read_npz(
-    contents: Sequence[Content],
-    *,
-    variables: Pairs | None = None,
-    transpose_labels: bool | None = None,
-    name: str | None = None,
-    labelled: bool = True,
-) -> Dataset:
-    """Read features and labels from the arrays of .npz files.
-
-    Parameters
-    ----------
-    contents : sequence of Content
-        The files, whose rows are concatenated.
-    variables : pair of str or list of pairs, default=None
-        Names of the feature and label arrays.  None detects common names (``X`` and ``Y``, ``data``
-        and ``target``, ``X_train`` ... ``Y_test``).  A sparse matrix ``X`` consists of the arrays
-        ``X_data``, ``X_indices``, ``X_indptr`` and ``X_shape``.
-    transpose_labels : bool, default=None
-        Whether the shape of the label arrays is (n_labels, n_samples), as for :func:`read_mat`.
-        Always False for files written by :func:`write_npz`, unless set.
-    name : str, default=None
-        Name of the data set; None uses the name stored in the file, or else that of the file.
-    labelled : bool, default=True
-        Whether to read the labels; otherwise, there is one label that is always 0.
-    """
-    return read_pairs(contents, _load, variables, transpose_labels, name, labelled)
-
-
-def _load(content: Content) -> tuple[dict[str, Any], dict[str, Any]]:
+def load_npz(content: Content) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the matrices of a file by their names, and the names that it contains."""
     left = content.max_arrays
     arrays: dict[str, Any] = {}

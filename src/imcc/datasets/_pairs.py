@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -29,23 +29,14 @@ _WHOLE = [
 ]
 
 
-class _Part(NamedTuple):
-    """A matrix of features, a matrix of labels, and what else their file contains."""
-
-    data: Any
-    target: Any
-    names: str
-    facts: dict[str, Any]
-    content: Content
-
-
 def read_pairs(
-    contents: Sequence[Content],
     load: Callable[[Content], tuple[Mapping[str, Any], dict[str, Any]]],
-    variables: Pairs | None,
-    transpose_labels: bool | None,
-    name: str | None,
-    labelled: bool,
+    contents: Sequence[Content],
+    *,
+    variables: Pairs | None = None,
+    transpose_labels: bool | None = None,
+    name: str | None = None,
+    labelled: bool = True,
 ) -> Dataset:
     """Read features and labels from files of named matrices, whose rows are concatenated.
 
@@ -54,33 +45,45 @@ def read_pairs(
     load : callable
         Returns the matrices of a file by their names, and arguments of :class:`Dataset` that the
         file contains: the names of its columns and of the data set.
-
-    The other parameters are those of :func:`imcc.datasets._mat.read_mat`.
+    contents : sequence of Content
+        The files.
+    variables : pair of str or list of pairs, default=None
+        Names of the feature and label variables, such as ``("data", "target")``; the rows of
+        several pairs are concatenated.  None searches for ``train_data``/``train_target`` and
+        ``test_data``/``test_target`` (which are concatenated), then for pairs such as
+        ``data``/``target`` and ``X``/``Y``.
+    transpose_labels : bool, default=None
+        Whether the shape of the label variables is (n_labels, n_samples) (True) or
+        (n_samples, n_labels) (False).  None detects it from the shapes of all parts, and raises an
+        error if both are possible, because there are as many rows as labels.  For files with the
+        names of the labels, which :func:`write` wrote, it means False.
+    name : str, default=None
+        Name of the data set; None uses that stored in the file, or else that of the file.
+    labelled : bool, default=True
+        Whether to read the labels; otherwise, there is one label that is always 0.
     """
     wanted = None if variables is None else _check_pairs(variables)
     parts = []
     for content in contents:
         matrices, facts = load(content)
-        for data, target in _find_pairs(matrices, wanted, content.path, labelled):
-            X = matrices[data]
-            _check_matrix(X, data, content)
+        for pair in _find_pairs(matrices, wanted, content.path, labelled):
+            X = _checked(matrices[pair[0]], pair[0], content)
             if labelled:
-                Y = matrices[target]
-                _check_matrix(Y, target, content)
+                Y = _checked(matrices[pair[1]], pair[1], content)
                 content.check_cells(Y.shape[0], Y.shape[1], "labels")
             else:
                 Y, facts = np.zeros((X.shape[0], 1), np.int8), {**facts, "label_names": ()}
-            parts.append(_Part(X, Y, listed((data, target)), facts, content))
-    if not labelled or all(part.facts.get("label_names") for part in parts):
-        # Files with names have been written by ``write``.
+            parts.append((X, Y, facts, listed(pair), content.path))
+    if not labelled or all(facts.get("label_names") for _, _, facts, *_ in parts):
         transpose_labels = bool(transpose_labels)
-    turned = _is_turned(parts, transpose_labels)
+    shapes = [(X.shape, Y.shape) for X, Y, *_ in parts]
+    turned = _is_turned(shapes, transpose_labels, shown=parts[0][3], path=parts[0][4])
     datasets = []
-    for X, Y, pair, facts, content in parts:
+    for X, Y, facts, shown, path in parts:
         try:
-            datasets.append(Dataset(X, Y.T if turned else Y, source=content.path, **facts))
+            datasets.append(Dataset(X, Y.T if turned else Y, source=path, **facts))
         except (ValueError, TypeError) as error:
-            raise DataFormatError(f"{pair}: " + message_of(error), content.path) from error
+            raise DataFormatError(f"{shown}: " + message_of(error), path) from error
     kept = datasets[0].name if len(contents) == 1 and datasets[0].name != "unnamed" else None
     return concatenate(datasets, name or kept or joined_name(contents))
 
@@ -125,8 +128,8 @@ def _find_pairs(
     )
 
 
-def _check_matrix(matrix: Any, name: str, content: Content) -> None:
-    """Raise an error for what is not a matrix of numbers, or becomes too large."""
+def _checked(matrix: Any, name: str, content: Content) -> Any:
+    """Return a matrix; raise an error if it has no numbers, or would become too large."""
     problem = None
     if matrix.ndim != 2 or 0 in matrix.shape:
         problem = f"must have rows and columns, and has the shape {matrix.shape}"
@@ -141,25 +144,24 @@ def _check_matrix(matrix: Any, name: str, content: Content) -> None:
         # One byte of the file can become a number of 8 bytes.
         limit = max(content.max_arrays // 8, content.size)
         check_size(rows, columns, f"numbers of {name!r}", limit, content.path)
+    return matrix
 
 
-def _is_turned(parts: Sequence[_Part], transpose_labels: bool | None) -> bool:
-    """Return whether the labels are labels x rows, from the shapes of all parts."""
+def _is_turned(
+    shapes: list[tuple[Any, Any]], transpose_labels: bool | None, shown: str, path: str
+) -> bool:
+    """Return whether the labels are labels x rows, from the shapes of features and labels."""
     possible = []
     for turned in (False, True) if transpose_labels is None else (transpose_labels,):
-        fits = all(part.target.shape[turned] == part.data.shape[0] for part in parts)
-        if fits and len({part.target.shape[not turned] for part in parts}) == 1:
+        fits = all(labels[turned] == features[0] for features, labels in shapes)
+        if fits and len({labels[not turned] for _, labels in shapes}) == 1:
             possible.append(turned)
-    if len(possible) == 1 or (possible and all(part.target.shape == (1, 1) for part in parts)):
+    if len(possible) == 1 or (possible and all(labels == (1, 1) for _, labels in shapes)):
         return possible[0]
-    shapes = ", ".join(f"{part.data.shape} and {part.target.shape}" for part in parts)
+    both = ", ".join(f"{features} and {labels}" for features, labels in shapes)
     problem = "there are as many rows as labels" if possible else "the numbers of rows differ"
     raise DataFormatError(
-        f"{parts[0].names}: the shapes of features and labels are {shapes}: {problem}, so the "
-        "labels cannot be matched; say how they are stored with "
-        + given("transpose_labels", False)
-        + " (rows x labels) or "
-        + given("transpose_labels", True)
-        + " (labels x rows)",
-        parts[0].content.path,
+        f"{shown}: the shapes of features and labels are {both}: {problem}, so the labels cannot "
+        "be matched; say whether they are labels x rows with " + given("transpose_labels"),
+        path,
     )

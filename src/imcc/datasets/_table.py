@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
+from imcc.datasets._dataset import stacked
 from imcc.datasets._errors import DataFormatError, listed
 from imcc.datasets._files import MAX_CELLS, check_size
 
@@ -44,12 +45,8 @@ class Table:
     values : ndarray or csr_array of shape (n_samples, n_attributes)
         Numbers, positions of categories, and NaN for missing values and for text.  Omitted entries
         of sparse files are 0: the number or the first category.
-    lines : ndarray of shape (n_samples,)
-        Line of each row in the file; row numbers for files without lines.
-    paths : list of str
-        File of each part; a single one for a table that was not concatenated.
-    starts : list of int
-        First row of each part.
+    parts : list of (str, sequence of int)
+        Each file, and the line of each of its rows.
     title : str
         Title in the file.
     max_cells : int
@@ -59,9 +56,7 @@ class Table:
 
     attributes: Sequence[Attribute]
     values: Any
-    lines: np.ndarray
-    paths: list[str]
-    starts: list[int] = field(default_factory=lambda: [0])
+    parts: list[tuple[str, Sequence[int]]]
     title: str = ""
     max_cells: int = MAX_CELLS
 
@@ -73,14 +68,16 @@ class Table:
     @property
     def path(self) -> str:
         """Name of the table in messages."""
-        return ", ".join(self.paths)
+        return ", ".join(path for path, _ in self.parts)
 
     def error(self, reason: str, row: int | None = None) -> DataFormatError:
         """Return the error for a row, with its file and line."""
-        if row is None:
-            return DataFormatError(reason, self.path)
-        part = int(np.searchsorted(self.starts, row, side="right")) - 1
-        return DataFormatError(reason, self.paths[part], int(self.lines[row]))
+        if row is not None:
+            for path, lines in self.parts:
+                if row < len(lines):
+                    return DataFormatError(reason, path, lines[row])
+                row -= len(lines)
+        return DataFormatError(reason, self.path)
 
     def column(self, position: int) -> np.ndarray:
         """Return a column as a dense array, which must not be modified."""
@@ -114,17 +111,10 @@ def join_tables(tables: Sequence[Table]) -> Table:
                 f"or values ({listed(differ)})",
                 other.path,
             )
-    parts = [table.values for table in tables]
-    if any(sp.issparse(part) for part in parts):
-        values = sp.vstack([sp.csr_array(part) for part in parts], format="csr")
-    else:
-        values = np.vstack(parts)
     return Table(
         first.attributes,
-        values,
-        np.concatenate([table.lines for table in tables]),
-        [path for table in tables for path in table.paths],
-        np.cumsum([0, *(part.shape[0] for part in parts[:-1])]).tolist(),
+        stacked([table.values for table in tables]),
+        [part for table in tables for part in table.parts],
         first.title,
         max(table.max_cells for table in tables),
     )

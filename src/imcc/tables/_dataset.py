@@ -202,7 +202,7 @@ def _columns(
 ) -> _Columns:
     attributes, values = zip(*columns, strict=True)
     matrix = np.column_stack(values)
-    return _Columns(attributes, matrix, np.empty(0, int), [path], max_cells=max_cells)
+    return _Columns(attributes, matrix, [(path, ())], max_cells=max_cells)
 
 
 def _column(column: Column, values: Any, missing: Collection[str]) -> tuple[Attribute, np.ndarray]:
