@@ -28,35 +28,29 @@ class SparseLinearClassifier(BaselineClassifier):
     fit_intercept: bool
     max_iter: int
     tol: float
-    #: The parameters that can be searched, and the bound of each.  The last one is the ridge
-    #: penalty of the starting point.
+    #: The parameters that can be searched, and the bound of each: the weights of the objective, and
+    #: the ridge penalty of the starting point.
     _bounds: ClassVar[dict[str, dict[str, float]]]
     #: Whether gamma is the weight of Fisher's criterion.
     _fisher: ClassVar[bool]
 
     def _check_parameters(self) -> None:
-        self._weights()
-        self._start_ridge()
+        self._setting()
         check_switch("unit_rows", self.unit_rows)
         check_switch("fit_intercept", self.fit_intercept)
         check_count("max_iter", self.max_iter)
         check_number("tol", self.tol, at_least=0)
 
-    def _checked(self, name: str) -> float:
-        return check_number(name, getattr(self, name), **self._bounds[name])
-
-    def _weights(self) -> Weights:
-        """Validate and return the weights of the objective."""
-        gamma = self._checked("gamma") if self._fisher else 0.0
-        return Weights(self._checked("alpha"), self._checked("beta"), gamma)
-
-    def _start_ridge(self) -> float:
-        """Validate and return the ridge penalty of the starting point."""
-        return self._checked(list(self._bounds)[-1])
+    def _setting(self) -> tuple[Weights, float]:
+        """Validate and return the weights of the objective, and the ridge penalty of the start."""
+        *weights, ridge = (
+            check_number(name, getattr(self, name), **bound) for name, bound in self._bounds.items()
+        )
+        return Weights(*weights), ridge
 
     def _problem(self, X: Features, on: np.ndarray, weights: np.ndarray | None) -> Problem:
         """Return the sums over the rows that all settings share."""
-        return Problem.of(X, on, self._fisher, bool(self.fit_intercept), weights)
+        return Problem(X, on, self._fisher, bool(self.fit_intercept), weights)
 
     def _train(self, X: Features, on: np.ndarray, weights: np.ndarray | None = None) -> None:
         labels = LearnedLabels.of(on)
@@ -64,17 +58,18 @@ class SparseLinearClassifier(BaselineClassifier):
         if labels.learned.any():
             rows = scaled(X, self.unit_rows)
             problem = self._problem(rows, on[:, labels.learned], weights)
-            start = problem.ridge(self._start_ridge())
-            solution = solve(problem, self._weights(), start, self.max_iter, self.tol)
-            if not solution.converged:
+            setting, ridge = self._setting()
+            W, objectives, converged = solve(
+                problem, setting, problem.ridge(ridge), self.max_iter, self.tol
+            )
+            if not converged:
                 warnings.warn(
                     f"{type(self).__name__} did not converge to tol={self.tol:g} within "
                     f"max_iter={self.max_iter} iterations; increase max_iter or scale the features",
                     ConvergenceWarning,
                     stacklevel=3,
                 )
-            W, self.n_iter_ = solution.W, len(solution.objectives) - 1
-            self.objectives_ = np.array(solution.objectives)
+            self.n_iter_, self.objectives_ = len(objectives) - 1, np.array(objectives)
         full = labels.expand(W, X.shape[1])
         self.coef_ = np.ascontiguousarray(full[:-1].T)
         self.intercept_ = full[-1]
