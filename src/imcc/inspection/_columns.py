@@ -323,9 +323,8 @@ def explain_columns(
         drawn = np.sort(rng.choice(n_rows, n_background, replace=False))
     mixer = make_mixer(model, x, take_rows(background, drawn), feature_names)
     columns, (values,) = list(mixer.columns), mixer.texts(1)
-    every, none = np.arange(len(drawn)), np.zeros((len(drawn), len(columns)), dtype=bool)
-    of_row = _scores(model, mixer.mixed(every[:1], ~none[:1]))[0]
-    of_background = _scores(model, mixer.mixed(every, none))
+    of_row = _scores(model, take_rows(mixer.table, [0]))[0]
+    of_background = _scores(model, take_rows(mixer.table, np.arange(1, len(drawn) + 1)))
     n_labels = len(of_row)
     names = names_of_labels(model, n_labels, label_names)
     game = _Game(*encoded(model, mixer), of_row, of_background)
@@ -426,7 +425,7 @@ class _Game:
 
     def scores(self, rows: np.ndarray, taken: np.ndarray) -> np.ndarray:
         """Return the scores of background rows with groups taken from the row, in blocks."""
-        features = getattr(self._mixer, "owners", self.group_of)
+        features = self.group_of if self._mixer.owners is None else self._mixer.owners
         block = max(1, min(_ROWS, _CELLS // max(len(features), 1)))
         found = np.empty((len(rows), len(self.of_row)))
         for start in range(0, len(rows), block):

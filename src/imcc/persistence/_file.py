@@ -138,14 +138,7 @@ def load_model(path: str | os.PathLike[str], *, trusted: Collection[str] = ()) -
     IMCCClassifier(n_clusters=4)
     >>> folder.cleanup()
     """
-    return load_with_card(path, trusted)[0]
-
-
-def load_with_card(
-    path: str | os.PathLike[str], trusted: Collection[str] = ()
-) -> tuple[Any, ModelCard]:
-    """Load a model and its card from the same reading of a file; see :func:`load_model`."""
-    return load_with_digest(path, trusted)[:2]
+    return load_with_digest(path, trusted)[0]
 
 
 def load_with_digest(
