@@ -19,7 +19,7 @@ from imcc._utils.plain import to_plain
 from imcc._utils.wrappers import describe, first_with, innermost
 from imcc.datasets import Dataset
 from imcc.estimators import TunedThresholds
-from imcc.persistence._errors import ModelFileError
+from imcc.persistence._errors import ModelFileError, require
 
 #: Version of the file format; it increases when older versions could not read new files correctly.
 FORMAT = 1
@@ -217,7 +217,7 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 }
 
 
-def card_of(content: dict[str, Any], path: str) -> ModelCard:
+def card_of(content: dict[str, Any]) -> ModelCard:
     """Return the card that the JSON of a file describes.
 
     Raises
@@ -225,26 +225,20 @@ def card_of(content: dict[str, Any], path: str) -> ModelCard:
     ModelFileError
         If the file was written in another format, or an entry is missing or invalid.
     """
-
-    def require(holds: bool, problem: str) -> None:
-        if not holds:
-            raise ModelFileError(f"the file is damaged: its card {problem}", path)
-
     number: Any = content.get("format")
-    require(isinstance(number, int), "has no format version")
+    require(isinstance(number, int), "its card has no format version")
     if number != FORMAT:
         remedy = "install a newer imcc" if number > FORMAT else "fit the model again"
         raise ModelFileError(
             f"the file was written by imcc {content.get('imcc_version', 'unknown')} in format "
-            f"{number}, but this version reads format {FORMAT}: {remedy}",
-            path,
+            f"{number}, but this version reads format {FORMAT}: {remedy}"
         )
     for name, kinds in _TYPES.items():
-        require(isinstance(content.get(name), kinds), f"has no valid {name}")
+        require(isinstance(content.get(name), kinds), f"its card has no valid {name}")
     names = [*content["feature_names"], *content["label_names"]]
-    require(all(isinstance(name, str) for name in names), "has names that are not strings")
-    numbers = content["metrics"].values()
-    require(all(isinstance(x, (int, float)) for x in numbers), "has metrics that are not numbers")
+    require(all(isinstance(x, str) for x in names), "its card has names that are not strings")
+    numbers = all(isinstance(x, (int, float)) for x in content["metrics"].values())
+    require(numbers, "its card has metrics that are not numbers")
     # A newer version with the same format may have more entries, which are ignored.
     values = {name: content[name] for name in _TYPES}
     for name in ("feature_names", "label_names"):
