@@ -566,14 +566,20 @@ def _encode_classes(values: np.ndarray) -> Target:
 
 
 def check_number(
-    name: str, value: Any, *, above: float | None = None, at_least: float | None = None
+    name: str,
+    value: Any,
+    *,
+    above: float | None = None,
+    at_least: float | None = None,
+    at_most: float = math.inf,
 ) -> float:
-    """Return a finite real number within its bound, or raise an error."""
+    """Return a finite real number within its bounds, or raise an error."""
     bound = f"> {above:g}" if above is not None else f">= {at_least:g}"
+    bound += "" if at_most == math.inf else f" and <= {at_most:g}"
     is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
     number = float(value) if is_number else math.nan
     within = (above is None or number > above) and (at_least is None or number >= at_least)
-    if not within or math.isinf(number):
+    if not within or number > at_most or math.isinf(number):
         raise InvalidArgumentError(name, f"must be a finite number {bound}, got {value!r}")
     return number
 

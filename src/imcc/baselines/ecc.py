@@ -141,11 +141,7 @@ class EnsembleClassifierChains(BaselineClassifier):
     def _check_parameters(self) -> None:
         check_count("n_chains", self.n_chains)
         check_svm(self.C, self.scores)
-        fraction = check_number("sample_fraction", self.sample_fraction, above=0)
-        if fraction > 1:
-            raise ValueError(
-                f"sample_fraction must be a fraction of the rows, in (0, 1], got {fraction}"
-            )
+        fraction = check_number("sample_fraction", self.sample_fraction, above=0, at_most=1)
         if fraction == 1 and self.scores == "probability":
             raise ValueError(
                 "scores='probability' needs rows that a chain was not trained on: use "

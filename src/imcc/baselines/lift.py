@@ -96,8 +96,7 @@ class LIFT(BaselineClassifier):
         self.random_state = random_state
 
     def _check_parameters(self) -> None:
-        if check_number("ratio", self.ratio, above=0) > 1:
-            raise ValueError(f"ratio must be a fraction of the rows, in (0, 1], got {self.ratio!r}")
+        check_number("ratio", self.ratio, above=0, at_most=1)
         check_svm(self.C, self.scores)
 
     def _train(self, X: Features, on: np.ndarray, weights: np.ndarray | None = None) -> None:

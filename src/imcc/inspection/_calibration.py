@@ -91,6 +91,10 @@ class LabelCalibration:
 class CalibrationDiagnostics(Result):
     """Quality of the probabilities of all labels.
 
+    ``to_frame()`` has one row per label, with the columns ``support``; ``log_loss``,
+    ``log_loss_low``, ``log_loss_high`` and the same for ``brier`` and ``calibration_error``; and
+    ``error_by_chance``.
+
     Attributes
     ----------
     labels : tuple of LabelCalibration
@@ -135,18 +139,6 @@ class CalibrationDiagnostics(Result):
                 ]
         columns["error_by_chance"] = [label.error_by_chance for label in self.labels]
         return columns
-
-    def to_frame(self) -> Any:
-        """Return a data frame with one row per label.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Indexed by label, with the columns ``support``; ``log_loss``, ``log_loss_low``,
-            ``log_loss_high`` and the same for ``brier`` and ``calibration_error``; and
-            ``error_by_chance``.
-        """
-        return super().to_frame()
 
 
 def diagnose_probabilities(
