@@ -60,14 +60,6 @@ def first_with(model: Any, attribute: str) -> Any | None:
     return next((layer for layer in layers(model) if hasattr(layer, attribute)), None)
 
 
-def first_step_with(model: Any, attribute: str) -> Any | None:
-    """Return the first step of the outermost pipeline in which that step has an attribute."""
-    for layer in layers(model):
-        if isinstance(layer, Pipeline) and hasattr(layer.steps[0][1], attribute):
-            return layer.steps[0][1]
-    return None
-
-
 def transformers(model: Any) -> list[Any]:
     """Return the transformers that are applied before the innermost model, in order."""
     pipelines = [layer for layer in layers(model) if isinstance(layer, Pipeline)]

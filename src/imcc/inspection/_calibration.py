@@ -217,12 +217,8 @@ def diagnose_probabilities(
         )
     binned = BinnedProbabilities(on, values.astype(np.float64), n_bins)
     rng = np.random.default_rng(random_state)
-    drawn = np.concatenate(
-        [
-            np.empty((0, *binned.measures.shape)),
-            *map(binned.of, resampled_counts(len(on), n_resamples, rng, get_config().sum_entries)),
-        ]
-    )
+    blocks = resampled_counts(len(on), n_resamples, rng, get_config().sum_entries)
+    drawn = np.concatenate([binned.of(counts) for counts in blocks])
     by_chance = binned.by_chance(rng)
     counts, predicted, observed = binned.reliability()
     labels = tuple(
@@ -280,7 +276,7 @@ class BinnedProbabilities:
         n, q = self.on.shape
         means = counts @ self.losses / n
         gaps = np.abs((self.gaps.T @ counts.T).T) / n
-        errors = gaps.reshape(len(counts), q, -1).sum(axis=2)
+        errors = gaps.reshape(len(counts), q, self.n_bins).sum(axis=2)
         return np.stack([means[:, :q], means[:, q:], errors], axis=1)
 
     def by_chance(self, rng: np.random.Generator) -> np.ndarray:

@@ -19,7 +19,7 @@ from sklearn.pipeline import Pipeline
 
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.optional import require
-from imcc._utils.wrappers import first_step_with, layers
+from imcc._utils.wrappers import layers
 from imcc.inspection._results import names_of_features
 
 
@@ -261,11 +261,10 @@ def encoded(model: Any, mixer: Mixer) -> tuple[Any, Mixer]:
     Text is then encoded once per row, not once per mixed row; the scores are the same.  If the
     model does not begin with an encoder of tables, ``model`` and ``mixer`` are returned unchanged.
     """
-    encoder = first_step_with(model, "feature_columns")
-    inside = None if encoder is None else _without(model, encoder)
-    if encoder is None or inside is None or mixer.owners is not None:
+    found = _without_encoder(model)
+    if found is None or mixer.owners is not None:
         return model, mixer
-    columns = list(mixer.columns)
+    (encoder, inside), columns = found, list(mixer.columns)
     made_from = encoder.feature_columns()
     if not set(made_from) <= set(columns):
         return model, mixer
@@ -278,19 +277,17 @@ def encoded(model: Any, mixer: Mixer) -> tuple[Any, Mixer]:
     return inside, Mixer(mixer.columns, features, owners)
 
 
-def _without(model: Any, encoder: Any) -> Any | None:
-    """Return the model without its encoder; None if the encoder is not the first step."""
+def _without_encoder(model: Any) -> tuple[Any, Any] | None:
+    """Return the encoder of tables that a model begins with, and the model without it."""
     if isinstance(model, Pipeline):
-        if model.steps[0][1] is encoder:
-            rest = model.steps[1:]
-            return rest[0][1] if len(rest) == 1 else Pipeline(rest)
-        return None
+        (_, encoder), *rest = model.steps
+        if not hasattr(encoder, "feature_columns"):
+            return None
+        return encoder, rest[0][1] if len(rest) == 1 else Pipeline(rest)
     inside = next((name for name in ("estimator_", "best_estimator_") if hasattr(model, name)), "")
-    if not inside:
-        return None
-    below = _without(getattr(model, inside), encoder)
-    if below is None or hasattr(model, "schema_"):  # a table classifier passes its rows on
-        return below
-    found = copy.copy(model)
-    setattr(found, inside, below)
-    return found
+    found = _without_encoder(getattr(model, inside)) if inside else None
+    if found is None or hasattr(model, "schema_"):  # a table classifier passes its rows on
+        return found
+    copied = copy.copy(model)
+    setattr(copied, inside, found[1])
+    return found[0], copied
