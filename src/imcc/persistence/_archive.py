@@ -88,7 +88,14 @@ def from_stored(data: bytes, writer: str) -> tuple[bytes, set[tuple[str, str]]]:
         schema = json.loads(archive.read(SCHEMA))
         for node in _nodes(schema):
             if node["__module__"] == _OURS:
-                _lengthen(node, writer)
+                name = node["__class__"]
+                if name not in _WHERE:
+                    raise ModelFileError(
+                        f"the model contains the class {name!r}, which this version of imcc does "
+                        f"not have; the file was written by imcc {writer}: install that version or "
+                        "a newer one"
+                    )
+                node["__module__"], node["__class__"] = _WHERE[name].split(":")
         _check_schema(schema)
         members = {
             name: archive.read(name) for name in archive.namelist() if name not in (SCHEMA, CARD)
@@ -119,16 +126,6 @@ def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
 def _is_node(found: Any) -> bool:
     # In the entries of a user's dictionary, the value of this key is a dictionary.
     return isinstance(found, dict) and isinstance(found.get("__loader__"), str)
-
-
-def _lengthen(node: dict[str, Any], writer: str) -> None:
-    name = node["__class__"]
-    if name not in _WHERE:
-        raise ModelFileError(
-            f"the model contains the class {name!r}, which this version of imcc does not have; "
-            f"the file was written by imcc {writer}: install that version or a newer one"
-        )
-    node["__module__"], node["__class__"] = _WHERE[name].split(":")
 
 
 def _check_schema(schema: Any) -> None:

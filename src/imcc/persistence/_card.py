@@ -96,9 +96,11 @@ def make_card(
     # Selected by a search, or of the constructor.
     params = getattr(inner, "best_params_", None) or inner.get_params(deep=False)
     given = metrics_of(model) if metrics is None else metrics
+    packages = ("numpy", "scipy", "scikit-learn", "skops")
+    versions = {name: importlib.metadata.version(name) for name in packages}
     return ModelCard(
         imcc_version=imcc.__version__,
-        versions=_versions(),
+        versions={"python": platform.python_version(), **versions},
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         model=describe(model),
         params=to_plain(params, other=_named),
@@ -110,13 +112,6 @@ def make_card(
         metrics={name: float(value) for name, value in given.items()},
         columns={} if data is None or data.coding is None else data.coding.to_dict(),
     )
-
-
-def _versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that a model depends on."""
-    names = ("numpy", "scipy", "scikit-learn", "skops")
-    found = {name: importlib.metadata.version(name) for name in names}
-    return {"python": platform.python_version(), **found}
 
 
 def metrics_of(model: Any) -> dict[str, float]:
