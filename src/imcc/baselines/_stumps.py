@@ -51,7 +51,15 @@ class BinnedRows:
         weights = np.ones(self.n_samples) if weights is None else weights
         cuts, bin_counts, fullest, indices = [], [], [], []
         for feature in range(X.shape[1]):
-            rows, values, n_zeros = _entries(columns, feature)
+            # The rows where the feature is nonzero, and its values there.
+            if sp.issparse(columns):
+                part = slice(columns.indptr[feature], columns.indptr[feature + 1])
+                rows, values = columns.indices[part], columns.data[part]
+                rows, values = rows[values != 0], values[values != 0]
+            else:
+                rows = np.flatnonzero(columns[:, feature])
+                values = columns[rows, feature]
+            n_zeros = self.n_samples - len(rows)
             of_zeros = float(weights.sum() - weights[rows].sum()) if n_zeros else 0.0
             at = _cuts(values, weights[rows], of_zeros, max_bins)
             code = np.searchsorted(at, values, side="left")
@@ -132,18 +140,6 @@ class BinnedRows:
                 rows = indices[indptr[cut + 1] : indptr[self._ends[feature]]]
                 out[:, label], out[rows, label] = left[label], right[label]
         return out
-
-
-def _entries(columns: Features, feature: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return the rows where a feature is nonzero, its values there, and its number of zeros."""
-    if sp.issparse(columns):
-        part = slice(columns.indptr[feature], columns.indptr[feature + 1])
-        rows, values = columns.indices[part], columns.data[part]
-        rows, values = rows[values != 0], values[values != 0]
-    else:
-        rows = np.flatnonzero(columns[:, feature])
-        values = columns[rows, feature]
-    return rows, values, columns.shape[0] - len(rows)
 
 
 def _cuts(values: np.ndarray, weights: np.ndarray, of_zeros: float, max_bins: int) -> np.ndarray:

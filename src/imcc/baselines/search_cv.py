@@ -530,21 +530,18 @@ class _Evaluation:
                 starts = {ridge: problem.ridge(ridge) for ridge in ridges}
             of_tests = None if weights is None else weights[fold.test]
             metrics = LabelMetrics(evaluated[fold.test], weights=of_tests)
+            # Settings that only differ in beta form a path, the largest beta first.
+            paths: dict[Any, list[int]] = defaultdict(list)
+            for k in sorted(remaining.tolist(), key=lambda k: -self._models[k].beta):
+                setting, ridge = self._settings[k]
+                paths[ridge, setting.alpha, setting.gamma].append(k)
             # Each path writes its own columns.
             parallel(
                 delayed(self._follow)(path, i, problem, starts, X[fold.test], labels, metrics)
-                for path in self._paths(remaining)
+                for path in paths.values()
             )
             if halving and i + 1 < len(folds):
                 remaining = self._better_half(remaining)
-
-    def _paths(self, members: np.ndarray) -> list[list[int]]:
-        """Group settings that only differ in beta, the largest beta first."""
-        groups: dict[Any, list[int]] = defaultdict(list)
-        for k in members.tolist():
-            weights, ridge = self._settings[k]
-            groups[ridge, weights.alpha, weights.gamma].append(k)
-        return [sorted(ks, key=lambda k: -self._models[k].beta) for ks in groups.values()]
 
     def _follow(
         self,

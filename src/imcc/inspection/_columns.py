@@ -349,6 +349,10 @@ def explain_columns(
             "row: increase it, or use fewer columns",
         )
     phi, variances = _shapley(game, n_pairs, rng)
+    scale = "probability"
+    if scoring_method(model) != "predict_proba":
+        is_ours = any(isinstance(layer, LogOddsClassifierMixin) for layer in layers(model))
+        scale = "log-odds" if is_ours and hasattr(model, "predict_proba") else "score"
     sampled = variances.sum(axis=0) / m**2
     total = phi.var(axis=0, ddof=1) / m if m > 1 else np.zeros_like(sampled)
     chosen = np.maximum(total - sampled, 0.0) * (1 - m / n_rows)
@@ -356,7 +360,7 @@ def explain_columns(
         label_names=names,
         columns=tuple(columns),
         values=tuple(values),
-        scale=_scale(model),
+        scale=scale,
         scores=of_row,
         thresholds=score_thresholds(model, n_labels),
         baseline=game.of_background.mean(axis=0),
@@ -368,13 +372,6 @@ def explain_columns(
         n_evaluations=game.n_evaluations,
         n_pairs=n_pairs,
     )
-
-
-def _scale(model: Any) -> str:
-    if scoring_method(model) == "predict_proba":
-        return "probability"
-    is_ours = any(isinstance(layer, LogOddsClassifierMixin) for layer in layers(model))
-    return "log-odds" if is_ours and hasattr(model, "predict_proba") else "score"
 
 
 def _scores(model: Any, rows: Any) -> np.ndarray:

@@ -138,7 +138,18 @@ def make_mixer(
             x = require("polars", "Mixing rows").from_arrow(x)
     kind = _frame_kind(background)
     if kind is None:
-        return _array_mixer(model, x, background, feature_names)
+        is_sparse = sp.issparse(background)
+        background = background.tocsr() if is_sparse else np.asarray(background)
+        row = x.toarray() if sp.issparse(x) else np.atleast_2d(np.asarray(x))
+        if background.ndim != 2 or row.shape != (1, background.shape[1]):
+            raise InvalidArgumentError(
+                "x",
+                "must be one row with as many features as the background, got shapes "
+                f"{row.shape} and {background.shape}",
+            )
+        stack = partial(sp.vstack, format="csr") if is_sparse else np.vstack
+        features = names_of_features(model, background.shape[1], feature_names)
+        return Mixer(features, stack([row, background]), np.arange(len(features)))
     if _frame_kind(x) != kind:
         raise InvalidArgumentError(
             "x",
@@ -213,21 +224,6 @@ def _used_columns(model: Any, table: Any) -> list[Any]:
         if getattr(layer, "feature_names_in_", None) is not None:
             return list(layer.feature_names_in_)
     return _names(table)
-
-
-def _array_mixer(model: Any, x: Any, background: Any, feature_names: Sequence[str] | None) -> Mixer:
-    is_sparse = sp.issparse(background)
-    background = background.tocsr() if is_sparse else np.asarray(background)
-    row = x.toarray() if sp.issparse(x) else np.atleast_2d(np.asarray(x))
-    if background.ndim != 2 or row.shape != (1, background.shape[1]):
-        raise InvalidArgumentError(
-            "x",
-            f"must be one row with as many features as the background, got shapes {row.shape} and "
-            f"{background.shape}",
-        )
-    stack = partial(sp.vstack, format="csr") if is_sparse else np.vstack
-    names = names_of_features(model, background.shape[1], feature_names)
-    return Mixer(names, stack([row, background]), np.arange(len(names)))
 
 
 def take_rows(background: Any, rows: Any) -> Any:
