@@ -16,12 +16,7 @@ from imcc.datasets import Dataset
 from imcc.persistence._archive import CARD, from_stored, to_stored
 from imcc.persistence._card import ModelCard, card_of, make_card
 from imcc.persistence._checks import check_model
-from imcc.persistence._errors import (
-    ModelFileError,
-    UntrustedModelError,
-    damage_reported,
-    require,
-)
+from imcc.persistence._errors import ModelFileError, UntrustedModelError, damage_reported, require
 from imcc.persistence._trust import loads, require_skops, unknown_types
 
 _REFUSED = "pickles can run arbitrary code when they are loaded and are not supported"
