@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -53,7 +52,7 @@ class SparseLinearClassifier(BaselineClassifier):
         return Problem(X, on, self._fisher, bool(self.fit_intercept), weights)
 
     def _train(self, X: Features, on: np.ndarray, weights: np.ndarray | None = None) -> None:
-        labels = LearnedLabels.of(on)
+        labels = LearnedLabels(on)
         W, self.n_iter_, self.objectives_ = None, 0, np.zeros(1)
         if labels.learned.any():
             rows = scaled(X, self.unit_rows)
@@ -78,35 +77,33 @@ class SparseLinearClassifier(BaselineClassifier):
         return linear_scores(scaled(X, self.unit_rows), np.vstack([self.coef_.T, self.intercept_]))
 
 
-@dataclass(frozen=True)
 class LearnedLabels:
     """Which labels are learned, and the scores of the others.
 
     A label that no training row or every training row has is left out of the problem: its score is
     constant, but the coupling would give it weights from other labels.
 
+    Parameters
+    ----------
+    on : ndarray of bool, shape (n_samples, q)
+        Which training rows have each label.
+
     Attributes
     ----------
     learned : ndarray of bool, shape (q,)
     always : ndarray of bool, shape (q,)
         Labels that all training rows have.
-    same_as : ndarray of int, shape (q,)
+    same_as : list of int
         Index of the first label with the same column.  Labels that are equal on all training rows
         get exactly the same weights.
     """
 
-    learned: np.ndarray
-    always: np.ndarray
-    same_as: np.ndarray
-
-    @classmethod
-    def of(cls, on: np.ndarray) -> LearnedLabels:
-        """Find the constant and the duplicate columns of a boolean label matrix."""
-        always, some = np.asarray(on.all(axis=0)), np.asarray(on.any(axis=0))
+    def __init__(self, on: np.ndarray) -> None:
+        self.always = np.asarray(on.all(axis=0))
+        self.learned = np.asarray(on.any(axis=0)) & ~self.always
         first: dict[bytes, int] = {}
         columns = np.packbits(on, axis=0).T
-        same_as = [first.setdefault(column.tobytes(), k) for k, column in enumerate(columns)]
-        return cls(some & ~always, always, np.array(same_as))
+        self.same_as = [first.setdefault(column.tobytes(), k) for k, column in enumerate(columns)]
 
     def expand(self, W: np.ndarray | None, n_features: int) -> np.ndarray:
         """Return the weights of all labels, shape (n_features + 1, q), intercepts in the last row.

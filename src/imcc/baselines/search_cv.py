@@ -520,7 +520,7 @@ class _Evaluation:
         on, evaluated = target.signs > 0, evaluated_labels(target.signs, target.kind)
         parallel = Parallel(n_jobs=n_jobs, prefer="threads")
         for i, fold in enumerate(folds):
-            labels = LearnedLabels.of(on[fold.train])
+            labels = LearnedLabels(on[fold.train])
             problem, starts = None, {}
             if labels.learned.any():
                 of_train = None if weights is None else weights[fold.train]

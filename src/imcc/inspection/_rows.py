@@ -249,7 +249,6 @@ def explain_row(
     ('x0', 5)
     """
     check_count("n_nearest", n_nearest)
-    X = as_rows(X)
     named: dict[str, Any] = {"label_names": label_names, "feature_names": feature_names}
     shares = (4.0, 1.0)
     with part(0, shares, "scoring mixed rows"):
