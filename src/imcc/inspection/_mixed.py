@@ -280,10 +280,11 @@ def _without_encoder(model: Any) -> tuple[Any, Any] | None:
         if not hasattr(encoder, "feature_columns"):
             return None
         return encoder, rest[0][1] if len(rest) == 1 else Pipeline(rest)
-    inside = next((name for name in ("estimator_", "best_estimator_") if hasattr(model, name)), "")
-    found = _without_encoder(getattr(model, inside)) if inside else None
+    below = [*layers(model)][1:]
+    found = _without_encoder(below[0]) if below else None
     if found is None or hasattr(model, "schema_"):  # a table classifier passes its rows on
         return found
     copied = copy.copy(model)
-    setattr(copied, inside, found[1])
+    is_search = getattr(model, "best_estimator_", None) is below[0]
+    setattr(copied, "best_estimator_" if is_search else "estimator_", found[1])
     return found[0], copied
