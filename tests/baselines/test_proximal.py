@@ -7,13 +7,7 @@ from scipy.optimize import minimize
 from sklearn.metrics.pairwise import cosine_distances
 
 from imcc.baselines import JFSC, LLSF, UnboundedError
-from imcc.baselines._proximal import (
-    Problem,
-    Weights,
-    fisher_scatter,
-    soft_threshold,
-    solve,
-)
+from imcc.baselines._proximal import Problem, Weights, fisher_scatter, soft_threshold, solve
 from tests.conftest import DATA
 from tests.naive import baselines as naive
 

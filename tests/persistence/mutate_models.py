@@ -29,13 +29,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from imcc import IMCCClassifier, KernelEnsembleClassifier
-from imcc.baselines import (
-    LIFT,
-    LLSFCV,
-    MAHR,
-    BinaryRelevanceSVM,
-    EnsembleClassifierChains,
-)
+from imcc.baselines import LIFT, LLSFCV, MAHR, BinaryRelevanceSVM, EnsembleClassifierChains
 from imcc.estimators import MultilabelCalibrator, TunedThresholds
 from imcc.persistence import ModelFileError, load_model, save_model
 from imcc.persistence._file import _digest

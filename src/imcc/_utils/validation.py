@@ -24,14 +24,7 @@ from sklearn.utils import _safe_indexing, check_array, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names, _check_n_features, validate_data
 
-from imcc._array.array import (
-    is_numpy,
-    library,
-    namespace,
-    sum_of_squares,
-    take_rows,
-    to_numpy,
-)
+from imcc._array.array import is_numpy, library, namespace, sum_of_squares, take_rows, to_numpy
 from imcc._array.device import require_memory
 from imcc._utils.errors import InvalidArgumentError
 

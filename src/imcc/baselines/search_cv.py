@@ -28,13 +28,7 @@ from imcc._math.search.folds import (
     renumbered,
 )
 from imcc._math.search.grid import check_axis
-from imcc._math.search.results import (
-    by_rank,
-    check_all_finite,
-    lay_out,
-    rank_settings,
-    score_keys,
-)
+from imcc._math.search.results import by_rank, check_all_finite, lay_out, rank_settings, score_keys
 from imcc._math.search.scorers import Scoring, check_scoring
 from imcc._utils.validation import (
     Features,

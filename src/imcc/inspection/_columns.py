@@ -483,7 +483,6 @@ def _shapley(game: _Game, n_pairs: int, rng: np.random.Generator) -> tuple[np.nd
     -------
     phi, variances : ndarray of shape (n_background, n_groups, n_labels)
     """
-    counts = game.differs.sum(axis=1)
     players = [np.flatnonzero(differs) for differs in game.differs]
     orders: list[np.ndarray | None] = []
     masks: list[np.ndarray] = []
@@ -505,7 +504,7 @@ def _shapley(game: _Game, n_pairs: int, rng: np.random.Generator) -> tuple[np.nd
     for b, (own, order, mask) in enumerate(zip(players, orders, masks, strict=True)):
         asked = scores[start : start + len(mask)]
         start += len(mask)
-        if not counts[b]:
+        if not len(own):
             continue
         bounds = game.of_background[b], game.of_row
         if order is None:
