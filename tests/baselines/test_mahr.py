@@ -30,20 +30,20 @@ def test_best_stumps_are_those_found_by_trying_all(form, zeros):
     Y = rng.random((50, 6)) < 0.5
     weights = rng.random((50, 6))
     binned = BinnedRows(form(X), 64)
-    stumps = binned.best_stumps(weights * np.where(Y, 1.0, -1.0))
-    said = binned.outputs(stumps)
+    feature, threshold, left, right, cuts = binned.best_stumps(weights * np.where(Y, 1.0, -1.0))
+    said = binned.outputs(cuts, left, right)
     for k in range(6):
         slow = naive.Stump().fit(X, Y[:, k], weights[:, k])
         np.testing.assert_array_equal(said[:, k] > 0, slow.predict(X) == 1)
         if zeros < 1:  # otherwise no feature can be told from another
-            assert stumps.feature[k] == slow.feature_
-            assert stumps.threshold[k] == pytest.approx(slow.cut_)
+            assert feature[k] == slow.feature_
+            assert threshold[k] == pytest.approx(slow.cut_)
 
 
 def test_few_bins_cut_at_equal_shares():
     X = np.arange(100.0)[:, np.newaxis]
     thresholds = {
-        float(BinnedRows(X, 4).best_stumps(np.where(at < X, 1.0, -1.0)).threshold[0])
+        float(BinnedRows(X, 4).best_stumps(np.where(at < X, 1.0, -1.0))[1][0])
         for at in np.arange(5, 95, 3)
     }
     assert thresholds == {24.5, 49.5, 74.5}

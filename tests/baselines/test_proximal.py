@@ -7,13 +7,7 @@ from scipy.optimize import minimize
 from sklearn.metrics.pairwise import cosine_distances
 
 from imcc.baselines import JFSC, LLSF, UnboundedError
-from imcc.baselines._proximal import (
-    Problem,
-    Weights,
-    fisher_scatter,
-    soft_threshold,
-    solve,
-)
+from imcc.baselines._proximal import Problem, Weights, fisher_scatter, soft_threshold, solve
 from tests.conftest import DATA
 from tests.naive import baselines as naive
 
@@ -46,7 +40,7 @@ def test_the_objective_is_what_the_docstring_says(problem):
     S = fisher_scatter(X, Y > 0)
     weights = Weights(0.7, 0.3, 0.02)
     np.testing.assert_allclose(S, naive.fisher_scatter(X, Y))
-    task = Problem.of(X, Y > 0, fisher=True)
+    task = Problem(X, Y > 0, fisher=True)
     np.testing.assert_allclose(
         task.objective(W, weights, task.gram(W)),
         naive.sparse_objective(X, Y, W, 0.7, 0.3, 0.02, S),
@@ -84,28 +78,25 @@ def test_descent_and_optimality(problem, weights, sparse):
     if sparse:
         X = np.where(np.abs(X) > 1.2, X, 0.0)
     S = fisher_scatter(X, Y > 0)
-    task = Problem.of(sp.csr_matrix(X) if sparse else X, Y > 0, fisher=True)
-    solution = solve(task, weights, task.ridge(1.0), 20000, 1e-9)
-    assert solution.converged
-    values = np.array(solution.objectives)
+    task = Problem(sp.csr_matrix(X) if sparse else X, Y > 0, fisher=True)
+    W, values, converged = solve(task, weights, task.ridge(1.0), 20000, 1e-9)
+    assert converged
     assert (np.diff(values) <= 1e-12 * np.abs(values[:-1])).all()
     assert values[-1] < values[0]
     # The gradient by hand: |g| <= beta at zero, g = -beta sign(W) elsewhere.
     ones, R = with_ones(X), cosine_distances(Y.T)
-    gradient = ones.T @ (ones @ solution.W - Y) + weights.alpha * solution.W @ R
-    gradient += weights.gamma * np.vstack([S, np.zeros(4)]) * solution.W
-    zero = solution.W == 0
+    gradient = ones.T @ (ones @ W - Y) + weights.alpha * W @ R
+    gradient += weights.gamma * np.vstack([S, np.zeros(4)]) * W
+    zero = W == 0
     assert (np.abs(gradient[zero]) <= weights.beta + 1e-5).all()
-    np.testing.assert_allclose(
-        gradient[~zero], -weights.beta * np.sign(solution.W[~zero]), atol=1e-5
-    )
+    np.testing.assert_allclose(gradient[~zero], -weights.beta * np.sign(W[~zero]), atol=1e-5)
 
 
 def test_no_point_nearby_is_lower(problem):
     X, Y = problem
     S = fisher_scatter(X, Y > 0)
-    task, weights = Problem.of(X, Y > 0, fisher=True), Weights(0.5, 1.0, 0.05)
-    W = solve(task, weights, task.ridge(1.0), 20000, 1e-10).W
+    task, weights = Problem(X, Y > 0, fisher=True), Weights(0.5, 1.0, 0.05)
+    W = solve(task, weights, task.ridge(1.0), 20000, 1e-10)[0]
     lowest = minimize(
         lambda w: naive.sparse_objective(X, Y, w.reshape(7, 4), 0.5, 1.0, 0.05, S),
         W.ravel() + 0.01 * np.random.default_rng(0).normal(size=28),
@@ -139,7 +130,7 @@ def test_the_ridge_start(problem):
         ones = with_ones(rows)
         expected = np.linalg.solve(ones.T @ ones + 0.3 * np.eye(7), ones.T @ Y[: len(rows)])
         for form in (np.asarray, sp.csr_matrix):
-            task = Problem.of(form(rows), Y[: len(rows)] > 0)
+            task = Problem(form(rows), Y[: len(rows)] > 0)
             np.testing.assert_allclose(task.ridge(0.3), expected, atol=1e-9)
 
 
@@ -151,7 +142,7 @@ def test_products_and_norm_are_those_of_x(density, n_features):
     ones = with_ones(X)
     W = rng.normal(size=(n_features + 1, 3))
     for form in (np.asarray, sp.csr_matrix):
-        task = Problem.of(form(X), Y)
+        task = Problem(form(X), Y)
         np.testing.assert_allclose(task.gram(W), ones.T @ (ones @ W), atol=1e-9)
         np.testing.assert_allclose(task.cross, ones.T @ Y)
         np.testing.assert_allclose(task.gram_norm, np.linalg.norm(ones, 2) ** 2)

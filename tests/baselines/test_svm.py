@@ -111,14 +111,6 @@ def test_scores_do_not_depend_on_jobs_or_threads(wide, model):
     np.testing.assert_array_equal(scores(1, 2), one)
 
 
-def test_a_constant_label_has_exactly_constant_scores(wide):
-    X, Y, X_new, _ = wide
-    for model in (BinaryRelevanceSVM(), EnsembleClassifierChains(4), LIFT()):
-        for scores in ("margin", "probability"):
-            clf = model.set_params(scores=scores, random_state=0).fit(X, Y)
-            assert len(np.unique(clf.decision_function(X_new)[:, 5])) == 1
-
-
 def test_the_matrix_is_that_of_all_inner_products(wide):
     X, *_ = wide
     np.testing.assert_allclose(linear_gram(X), X @ X.T, atol=1e-12)

@@ -12,16 +12,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from imcc import IMCCClassifier
-from imcc.baselines import (
-    LIFT,
-    LLSF,
-    BinaryRelevanceSVM,
-    KernelRidgeBaseline,
-)
-from imcc.inspection import (
-    diagnose_probabilities,
-    score_probabilities,
-)
+from imcc.baselines import LIFT, LLSF, BinaryRelevanceSVM, KernelRidgeBaseline
+from imcc.inspection import diagnose_probabilities, score_probabilities
 from tests.naive import inspection as naive
 
 MEASURES = ("log_loss", "brier", "calibration_error")

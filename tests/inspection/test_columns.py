@@ -257,6 +257,25 @@ def test_mixing_features_is_mixing_cells(table, tabular, wrapper, monkeypatch):
     np.testing.assert_allclose(fast.contributions, slow.contributions, atol=1e-9)
 
 
+class InAnotherOrder:
+    """A wrapper of another package, which changes the rows of its estimator."""
+
+    def __init__(self, estimator):
+        self.estimator_ = estimator
+
+    def decision_function(self, X):
+        return self.estimator_.decision_function(X.assign(age=100 - X["age"]))
+
+
+def test_wrappers_of_others_are_given_cells(table, tabular):
+    frame, _ = table
+    model = InAnotherOrder(tabular)
+    part = frame.iloc[:6]
+    found = explain_columns(model, part.iloc[[3]], part.drop(index=3))
+    expected = brute_force(model, part, 3, list(part))
+    np.testing.assert_allclose(found.contributions, expected, atol=1e-9)
+
+
 def test_a_pipeline_made_by_hand(table):
     frame, labels = table
     frame = frame[["town", "age"]].fillna({"town": "-", "age": 50.0})

@@ -9,9 +9,7 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
-from imcc.inspection import (
-    diagnose,
-)
+from imcc.inspection import diagnose
 from tests.naive import thresholds as naive
 from tests.naive.inspection import resampled_diagnosis
 
@@ -70,6 +68,20 @@ def test_labels_that_never_or_always_occur():
     assert json.loads(json.dumps(found.to_dict()))["labels"][0]["auc"] is None
     assert diagnose([[0]], [[-1.0]]).macro_f1 == 0
     assert np.isnan(diagnose([[0]], [[-1.0]]).macro_f1_present)
+
+
+def test_text_and_frame(judged):
+    names = ["sea", "beach", "a name that is much too long for a table", "esc\x1b[2J"]
+    found = diagnose(*judged, label_names=names)
+    frame = found.to_frame()
+    assert frame.index.get_level_values("label").tolist() == names
+    assert {"support", "precision", "best_threshold"} < set(frame.columns)
+    assert frame["f1"].tolist() == [label.f1 for label in found.labels]
+    text = repr(found)
+    assert text.startswith(f"Diagnostics of 4 labels on 150 rows: macro-F1 {found.macro_f1:.3f}")
+    assert f"{found.labels[0].precision:.3f}" in text
+    assert "\x1b" not in text
+    assert len(text.splitlines()) == 6
 
 
 @pytest.mark.parametrize(

@@ -4,16 +4,9 @@ import numpy as np
 import pytest
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
-from imcc import IMCCClassifier, IMCCClassifierCV
-from imcc.baselines import KernelRidgeBaseline
-from imcc.estimators import TunedThresholds
-from imcc.inspection import (
-    inspect_model,
-)
+from imcc import IMCCClassifier
+from imcc.inspection import inspect_model
 from tests.naive import inspection as naive
 
 
@@ -23,25 +16,6 @@ def signs(Y):
 
 def model(**options):
     return IMCCClassifier(**{"n_clusters": 6, "random_state": 0, **options})
-
-
-def test_wrapped_models(small_problem):
-    X, Y, *_ = small_problem
-    grid = {"alphas": [1.0], "betas": [1.0], "gammas": [0.1], "n_clusters": [4], "cv": 3}
-    grid["width_scales"] = 1.0
-    wrapped = [
-        IMCCClassifierCV(**grid, random_state=0),
-        make_pipeline(StandardScaler(), model()),
-        TunedThresholds(model(), cv=3),
-        make_pipeline(StandardScaler(), TunedThresholds(IMCCClassifierCV(**grid), cv=3)),
-        TunedThresholds(make_pipeline(StandardScaler(), model(kernel="linear")), cv=3),
-        GridSearchCV(model(), {"beta": [0.1, 1.0]}, cv=3),
-        KernelRidgeBaseline(cv=3),
-        make_pipeline(model()),
-    ]
-    for clf in wrapped:
-        clf.fit(X, Y)
-        assert len(inspect_model(clf, X, Y).clusters) > 0
 
 
 def test_vectors_of_classes(small_problem):
@@ -97,6 +71,18 @@ def test_clusters(small_problem):
     assert [c.size for c in found.largest(7)] == sorted(clf.cluster_sizes_, reverse=True)
     assert len(inspect_model(clf, n_nearest=5).clusters[0].nearest) == 5
     json.dumps(found.to_dict())
+    frame = found.to_frame()
+    assert frame.index.names == ["clustering", "cluster", "size"]
+    np.testing.assert_array_equal(frame, [cluster.shares for cluster in found.clusters])
+
+
+def test_text(small_problem):
+    X, Y, *_ = small_problem
+    found = inspect_model(model(n_clusters=12).fit(X, Y))
+    text = repr(found)
+    assert text.startswith("Inspection of a model of 90 rows and 4 labels, 12 clusters")
+    assert "... and 2 more" in text
+    assert f"{found.largest(1)[0].shares.max():.0%}" in text
 
 
 def test_what_is_not_known_is_left_out(small_problem):

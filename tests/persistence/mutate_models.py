@@ -29,13 +29,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from imcc import IMCCClassifier, KernelEnsembleClassifier
-from imcc.baselines import (
-    LIFT,
-    LLSFCV,
-    MAHR,
-    BinaryRelevanceSVM,
-    EnsembleClassifierChains,
-)
+from imcc.baselines import LIFT, LLSFCV, MAHR, BinaryRelevanceSVM, EnsembleClassifierChains
 from imcc.estimators import MultilabelCalibrator, TunedThresholds
 from imcc.persistence import ModelFileError, load_model, save_model
 from imcc.persistence._file import _digest
@@ -98,7 +92,8 @@ def mutated(members, chance):
     members = dict(members)
     changes = []
     for _ in range(chance.choice([1, 1, 2, 3])):
-        name = chance.choice(sorted(set(members) - {"imcc.json"}))
+        # In the order of the archive: names are addresses in memory, which no seed repeats.
+        name = chance.choice([name for name in members if name != "imcc.json"])
         if name.endswith(".npy"):
             members[name] = written(np.save, changed_array(members[name], chance))
         elif name.endswith(".npz"):

@@ -98,6 +98,9 @@ DAMAGE = {
     "an index of exactly the width": setting("indices", 3, 5),
     "pointers that fall": setting("indptr", 5, 0),
     "a pointer past the end": setting("indptr", 5, 10**6),
+    "pointers whose differences overflow": setting(
+        "indptr", slice(1, 4), [2**31 - 1, -(2**31), -1]
+    ),
     "a last pointer too small": setting("indptr", -1, 1),
     "a first pointer": setting("indptr", 0, 1),
     "too few pointers": lambda parts: parts.update(indptr=parts["indptr"][:-1]),

@@ -1,6 +1,5 @@
 """Every estimator, on dense and sparse rows, from arrays and frames: saved, loaded, the same."""
 
-import importlib
 import json
 import re
 import zipfile
@@ -35,13 +34,6 @@ ROWS = {
 def problem(small_problem):
     X, Y, X_new, _ = small_problem
     return np.maximum(X, 0), Y, np.maximum(X_new, 0)
-
-
-def test_short_names_lead_to_classes():
-    for where in (*CLASSES.values(), *PARTS.values()):
-        module, _, name = where.partition(":")
-        assert isinstance(getattr(importlib.import_module(module), name), type)
-    assert not set(CLASSES) & set(PARTS)
 
 
 def test_no_estimator_is_left_out():

@@ -3,14 +3,7 @@ import warnings
 
 import pytest
 
-from imcc._utils.errors import (
-    ImccError,
-    InvalidArgumentError,
-    Message,
-    given,
-    message_of,
-    named,
-)
+from imcc._utils.errors import ImccError, InvalidArgumentError, Message, given, message_of, named
 
 
 def as_option(argument):

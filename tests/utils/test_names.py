@@ -1,15 +1,24 @@
+import importlib
+
 import pytest
 from sklearn.base import BaseEstimator
 
 import imcc
 import imcc.baselines
 import imcc.estimators
-from imcc._utils.names import CLASSES, class_of, name_of
+from imcc._utils.names import CLASSES, PARTS, class_of, name_of
 
 
 @pytest.mark.parametrize("name", CLASSES)
 def test_every_name_leads_to_its_class_and_back(name):
     assert name_of(class_of(name)) == name
+
+
+def test_the_names_of_parts_lead_to_classes():
+    for where in PARTS.values():
+        module, _, name = where.partition(":")
+        assert isinstance(getattr(importlib.import_module(module), name), type)
+    assert not set(CLASSES) & set(PARTS)
 
 
 @pytest.mark.parametrize(

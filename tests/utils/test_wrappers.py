@@ -4,13 +4,12 @@ from sklearn.feature_selection import RFE
 from sklearn.linear_model import RidgeClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.preprocessing import StandardScaler
 
 from imcc import IMCCClassifier, IMCCClassifierCV
 from imcc._utils.wrappers import (
     best_setting,
     describe,
-    first_step_with,
     first_with,
     innermost,
     layers,
@@ -91,11 +90,3 @@ def test_best_setting(nested):
     assert type(model[-1]) is IMCCClassifier
     assert not hasattr(model[-1], "classes_")
     assert model[-1].beta == search.best_params_["beta"]
-
-
-def test_the_step_that_has_an_attribute():
-    pipeline = make_pipeline(StandardScaler(), RidgeClassifier())
-    inner = make_pipeline(MinMaxScaler(), pipeline)
-    assert first_step_with(inner, "with_mean") is pipeline.steps[0][1]
-    assert first_step_with(inner, "feature_range") is inner.steps[0][1]
-    assert first_step_with(inner, "alpha") is None  # the last step is not the first

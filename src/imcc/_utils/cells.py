@@ -42,7 +42,7 @@ _KEY = re.compile(r"\S*\d\S*")
 
 
 def csv_rows(
-    lines: Iterable[str], delimiter: str, *, header: bool = True, strict: bool = False
+    lines: Iterable[str], delimiter: str, *, header: bool = True
 ) -> Iterator[tuple[int, list[str]]]:
     r"""Yield the rows of a CSV file, each with the number of the line in which it begins.
 
@@ -55,7 +55,7 @@ def csv_rows(
     >>> list(csv_rows(["a,b\n", "1,2\n", "\n", "3,4\n"], ","))
     [(1, ['a', 'b']), (2, ['1', '2']), (4, ['3', '4'])]
     """
-    rows = csv.reader(lines, delimiter=delimiter, strict=strict)
+    rows = csv.reader(lines, delimiter=delimiter)
     width, line = 0, 1
     try:
         for cells in rows:

@@ -33,17 +33,13 @@ def to_plain(value: Any, *, other: Callable[[Any], Any] | None = None) -> Any:
     {'kernel': 'len'}
     """
     if is_dataclass(value) and not isinstance(value, type):
-        return {
-            field.name: to_plain(getattr(value, field.name), other=other) for field in fields(value)
-        }
+        value = {field.name: getattr(value, field.name) for field in fields(value)}
+    elif isinstance(value, (np.ndarray, np.generic)):
+        value = value.tolist()
     if isinstance(value, dict):
         return {key: to_plain(item, other=other) for key, item in value.items()}
-    if isinstance(value, np.ndarray):
-        return to_plain(value.tolist(), other=other)
     if isinstance(value, (list, tuple)):
         return [to_plain(item, other=other) for item in value]
-    if isinstance(value, np.generic):
-        return to_plain(value.item(), other=other)
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if other is None or value is None or isinstance(value, (bool, int, float, str)):

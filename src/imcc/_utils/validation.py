@@ -24,14 +24,7 @@ from sklearn.utils import _safe_indexing, check_array, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names, _check_n_features, validate_data
 
-from imcc._array.array import (
-    is_numpy,
-    library,
-    namespace,
-    sum_of_squares,
-    take_rows,
-    to_numpy,
-)
+from imcc._array.array import is_numpy, library, namespace, sum_of_squares, take_rows, to_numpy
 from imcc._array.device import require_memory
 from imcc._utils.errors import InvalidArgumentError
 
@@ -100,7 +93,14 @@ def check_features(estimator: BaseEstimator, X: Features, *, reset: bool) -> Fea
             ) from error
         X = without_duplicates(X)
     else:
-        X = _check_device_features(estimator, X, reset)
+        X, xp = check_device_rows(X), namespace(X)
+        if not bool(xp.all(xp.isfinite(X))):
+            raise ValueError(
+                "Input X contains NaN or infinity: "
+                f"{type(estimator).__name__} does not accept missing values"
+            )
+        _check_feature_names(estimator, X, reset=reset)
+        _check_n_features(estimator, X, reset=reset)
     check_magnitude(X, getattr(estimator, "feature_names_in_", None))
     return X
 
@@ -227,17 +227,6 @@ def largest_entry(X: Features) -> tuple[int, float]:
 def _column(column: int, names: Any) -> str:
     named = "" if names is None else f" ({names[column]!r})"
     return f"column {column}{named}, counted from 0,"
-
-
-def _check_device_features(estimator: BaseEstimator, X: Any, reset: bool) -> Any:
-    """Check an array on a device as scikit-learn checks NumPy arrays."""
-    X, name = check_device_rows(X), type(estimator).__name__
-    xp = namespace(X)
-    if not bool(xp.all(xp.isfinite(X))):
-        raise ValueError(f"Input X contains NaN or infinity: {name} does not accept missing values")
-    _check_feature_names(estimator, X, reset=reset)
-    _check_n_features(estimator, X, reset=reset)
-    return X
 
 
 def check_device_rows(X: Any) -> Any:
@@ -396,7 +385,14 @@ def encode_target(
         )
         values = values.ravel()
     if values.ndim == 1:
-        return _encode_classes(values)
+        check_classification_targets(values)
+        classes, index = np.unique(values, return_inverse=True)
+        if len(classes) <= 2:
+            # The last class is the positive one, also if there is only one.
+            signs = np.where(index == len(classes) - 1, 1.0, -1.0)[:, np.newaxis]
+            return Target(signs, "binary", classes)
+        signs = np.where(index[:, np.newaxis] == np.arange(len(classes)), 1.0, -1.0)
+        return Target(signs, "multiclass", classes)
     on, known = known_labels(values, "y")
     signs = np.where(on, 1.0, -1.0)
     if known is not None:
@@ -554,26 +550,21 @@ def check_weighted(
     return WeightedRows(X, target, None if (weights == 1).all() else weights, kept)
 
 
-def _encode_classes(values: np.ndarray) -> Target:
-    check_classification_targets(values)
-    classes, index = np.unique(values, return_inverse=True)
-    if len(classes) <= 2:
-        # The last class is the positive one, also if there is only one.
-        signs = np.where(index == len(classes) - 1, 1.0, -1.0)[:, np.newaxis]
-        return Target(signs, "binary", classes)
-    signs = np.where(index[:, np.newaxis] == np.arange(len(classes)), 1.0, -1.0)
-    return Target(signs, "multiclass", classes)
-
-
 def check_number(
-    name: str, value: Any, *, above: float | None = None, at_least: float | None = None
+    name: str,
+    value: Any,
+    *,
+    above: float | None = None,
+    at_least: float | None = None,
+    at_most: float = math.inf,
 ) -> float:
-    """Return a finite real number within its bound, or raise an error."""
+    """Return a finite real number within its bounds, or raise an error."""
     bound = f"> {above:g}" if above is not None else f">= {at_least:g}"
+    bound += "" if at_most == math.inf else f" and <= {at_most:g}"
     is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
     number = float(value) if is_number else math.nan
     within = (above is None or number > above) and (at_least is None or number >= at_least)
-    if not within or math.isinf(number):
+    if not within or number > at_most or math.isinf(number):
         raise InvalidArgumentError(name, f"must be a finite number {bound}, got {value!r}")
     return number
 

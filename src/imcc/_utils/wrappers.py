@@ -46,7 +46,12 @@ def layers(model: Any, *, searches: bool = True) -> Iterator[Any]:
     """
     while model is not None:
         yield model
-        model = _inside(model, searches)
+        if isinstance(model, Pipeline):
+            model = model.steps[-1][1] if model.steps else None
+        elif _is_our_wrapper(model):
+            model = model.estimator_
+        else:
+            model = getattr(model, "best_estimator_", None) if searches else None
 
 
 def innermost(model: Any, *, searches: bool = True) -> Any:
@@ -58,14 +63,6 @@ def innermost(model: Any, *, searches: bool = True) -> Any:
 def first_with(model: Any, attribute: str) -> Any | None:
     """Return the outermost layer that has an attribute, or None."""
     return next((layer for layer in layers(model) if hasattr(layer, attribute)), None)
-
-
-def first_step_with(model: Any, attribute: str) -> Any | None:
-    """Return the first step of the outermost pipeline in which that step has an attribute."""
-    for layer in layers(model):
-        if isinstance(layer, Pipeline) and hasattr(layer.steps[0][1], attribute):
-            return layer.steps[0][1]
-    return None
 
 
 def transformers(model: Any) -> list[Any]:
@@ -197,14 +194,6 @@ def describe(model: Any) -> str:
         return " -> ".join(describe(step) for _, step in model.steps)
     name = type(model).__name__
     return f"{name}({describe(model.estimator_)})" if _is_our_wrapper(model) else name
-
-
-def _inside(model: Any, searches: bool) -> Any | None:
-    if isinstance(model, Pipeline):
-        return model.steps[-1][1] if model.steps else None
-    if _is_our_wrapper(model):
-        return model.estimator_
-    return getattr(model, "best_estimator_", None) if searches else None
 
 
 def _is_calibrated_search(model: Any) -> bool:

@@ -64,14 +64,24 @@ class Weights:
     gamma: float = 0.0
 
 
-@dataclass(frozen=True)
 class Problem:
     """The sums over the training rows that all settings share.
 
+    With sample weights, the rows, the column of ones and the labels are multiplied by their roots.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    on : ndarray of bool, shape (n_samples, q)
+    fisher : bool, default=False
+        Whether Fisher's criterion is part of the objective.
+    fit_intercept : bool, default=True
+        Whether a column of ones is appended to X.
+    sample_weight : ndarray of shape (n_samples,), optional
+        Weight of each row.
+
     Attributes
     ----------
-    gram : callable
-        W -> X^T X W.
     gram_norm : float
         Largest eigenvalue of X^T X.
     cross : ndarray of shape (d, q)
@@ -82,62 +92,59 @@ class Problem:
         R.
     coupling_norm : float
         Largest eigenvalue of R.
-    ridge : callable
-        eta -> (X^T X + eta I)^-1 X^T Y.
     scatter : ndarray of shape (d, q) or None
         S.
     """
 
-    gram: Callable[[np.ndarray], np.ndarray]
-    gram_norm: float
-    cross: np.ndarray
-    label_square: float
-    coupling: np.ndarray
-    coupling_norm: float
-    ridge: Callable[[float], np.ndarray]
-    scatter: np.ndarray | None = None
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         X: Features,
         on: np.ndarray,
         fisher: bool = False,
         fit_intercept: bool = True,
         sample_weight: np.ndarray | None = None,
-    ) -> Problem:
-        """Compute the sums over the rows.
-
-        Parameters
-        ----------
-        X : ndarray or CSR matrix of shape (n_samples, n_features)
-        on : ndarray of bool, shape (n_samples, q)
-        fisher : bool, default=False
-            Whether Fisher's criterion is part of the objective.
-        fit_intercept : bool, default=True
-            Whether a column of ones is appended to X.
-        sample_weight : ndarray of shape (n_samples,), optional
-            Weight of each row.
-        """
+    ) -> None:
+        self.scatter = fisher_scatter(X, on, sample_weight) if fisher else None
+        if self.scatter is not None and fit_intercept:
+            self.scatter = np.vstack([self.scatter, np.zeros(on.shape[1])])
         labels = on.astype(np.float64)
-        roots = None if sample_weight is None else np.sqrt(sample_weight)
-        if roots is not None:
-            labels = labels * roots[:, None]
-        rows = _Rows(X, fit_intercept, roots)
-        coupling = cosine_distances(labels.T)
-        scatter = fisher_scatter(X, on, sample_weight) if fisher else None
-        if scatter is not None and fit_intercept:
-            scatter = np.vstack([scatter, np.zeros(on.shape[1])])
-        return cls(
-            gram=rows.gram,
-            gram_norm=_largest_eigenvalue(rows.gram, rows.n_columns),
-            cross=rows.cross(labels),
-            label_square=float(np.sum(labels * labels)),
-            coupling=coupling,
-            coupling_norm=float(np.linalg.eigvalsh(coupling)[-1]),
-            ridge=lambda eta: rows.ridge(labels, eta),
-            scatter=scatter,
-        )
+        nnz = X.nnz if sp.issparse(X) else np.count_nonzero(X)
+        X = X.astype(np.float64, copy=False)
+        if fit_intercept:
+            column = np.ones((X.shape[0], 1))
+            X = sp.hstack([X, column], format="csr") if sp.issparse(X) else np.hstack([X, column])
+        if sample_weight is not None:
+            roots = np.sqrt(sample_weight)
+            X, labels = scaled_rows(X, roots), labels * roots[:, None]
+        if 2 * _SPARSE_COST * nnz < X.shape[1] ** 2:
+            X = sp.csr_matrix(X)
+            self._transposed, self._gram = X.T.tocsr(), None
+        else:
+            self._gram = dense(X.T @ X)
+        self._X, self._labels = X, labels
+        self.gram_norm = _largest_eigenvalue(self.gram, X.shape[1])
+        self.cross = X.T @ labels
+        self.label_square = float(np.sum(labels * labels))
+        self.coupling = cosine_distances(labels.T)
+        self.coupling_norm = float(np.linalg.eigvalsh(self.coupling)[-1])
+
+    def gram(self, W: np.ndarray) -> np.ndarray:
+        """Return X^T X W, from X^T X or, if X has few nonzero entries, from X and X^T."""
+        return self._transposed @ (self._X @ W) if self._gram is None else self._gram @ W
+
+    def ridge(self, eta: float) -> np.ndarray:
+        """Return (X^T X + eta I)^-1 X^T Y, from the smaller of X^T X and X X^T."""
+        X = self._X
+        wide = X.shape[0] < X.shape[1]
+        if wide:
+            gram = dense(X @ X.T)
+        else:
+            gram = dense(X.T @ X) if self._gram is None else self._gram.copy()
+        gram[np.diag_indices_from(gram)] += eta
+        factor = cho_factor(gram, overwrite_a=True)
+        if wide:
+            return X.T @ cho_solve(factor, self._labels)
+        return cho_solve(factor, self.cross)
 
     def curvature(self, weights: Weights) -> np.ndarray | float:
         """Return L, a diagonal upper bound on the curvature of the smooth part, > 0."""
@@ -160,26 +167,9 @@ class Problem:
         return float(fit + penalty + weights.beta * np.abs(W).sum())
 
 
-@dataclass(frozen=True)
-class Solution:
-    """The result of the iterations.
-
-    Attributes
-    ----------
-    W : ndarray of shape (d, q)
-    objectives : list of float
-        F at the starting point and after each iteration.
-    converged : bool
-    """
-
-    W: np.ndarray
-    objectives: list[float]
-    converged: bool
-
-
 def solve(
     problem: Problem, weights: Weights, start: np.ndarray, max_iter: int, tol: float
-) -> Solution:
+) -> tuple[np.ndarray, list[float], bool]:
     """Minimise F from a starting point.
 
     Parameters
@@ -191,6 +181,13 @@ def solve(
     tol : float
         Stop when the last step times L is at most ``tol`` times the largest absolute entry of
         X^T Y; the optimality conditions then hold to that precision.
+
+    Returns
+    -------
+    W : ndarray of shape (d, q)
+    objectives : list of float
+        F at the starting point and after each iteration.
+    converged : bool
 
     Raises
     ------
@@ -209,7 +206,6 @@ def solve(
     W, of_W = start, problem.gram(start)
     objectives = [problem.objective(W, weights, of_W)]
     V, of_V, momentum = W, of_W, 1.0
-    converged = False
     for _ in range(max_iter):
         moved = step(V, of_V)
         of_moved = problem.gram(moved)
@@ -235,9 +231,8 @@ def solve(
         V, of_V = moved + push * (moved - W), of_moved + push * (of_moved - of_W)
         W, of_W, momentum = moved, of_moved, following
         if change <= enough:
-            converged = True
-            break
-    return Solution(W, objectives, converged)
+            return W, objectives, True
+    return W, objectives, False
 
 
 def soft_threshold(W: np.ndarray, amount: np.ndarray | float) -> np.ndarray:
@@ -262,10 +257,10 @@ def fisher_scatter(
     ndarray of shape (n_features, q)
     """
     X = X.astype(np.float64, copy=False)
-    if not hasattr(X, "multiply"):
+    if not sp.issparse(X):
         # Scatters are invariant under translation; centring the rows avoids cancellation.
         X = X - X.mean(axis=0)
-    squares = X.multiply(X).tocsr() if hasattr(X, "multiply") else X * X
+    squares = X.multiply(X).tocsr() if sp.issparse(X) else X * X
     labels, others = on.astype(np.float64), (~on).astype(np.float64)
     if sample_weight is not None:
         labels, others = labels * sample_weight[:, None], others * sample_weight[:, None]
@@ -279,50 +274,6 @@ def fisher_scatter(
     ratio = positives / np.where(negatives > 0, negatives, 1.0)
     scatter = scatters[0] + ratio * scatters[1] - positives * (means[0] - means[1]) ** 2
     return np.where(both, scatter, 0.0)
-
-
-class _Rows:
-    """Products with the rows, optionally extended by a column of ones.
-
-    ``roots``, if given, multiply the rows and the column of ones.
-    """
-
-    def __init__(self, X: Features, ones: bool, roots: np.ndarray | None = None) -> None:
-        nnz = X.nnz if sp.issparse(X) else np.count_nonzero(X)
-        X = X.astype(np.float64, copy=False)
-        if ones:
-            column = np.ones((X.shape[0], 1))
-            X = sp.hstack([X, column], format="csr") if sp.issparse(X) else np.hstack([X, column])
-        if roots is not None:
-            X = scaled_rows(X, roots)
-        self.n_columns = X.shape[1]
-        if 2 * _SPARSE_COST * nnz < self.n_columns**2:
-            X = sp.csr_matrix(X)
-            self._transposed, self._gram = X.T.tocsr(), None
-        else:
-            self._gram = dense(X.T @ X)
-        self._X = X
-
-    def gram(self, W: np.ndarray) -> np.ndarray:
-        """Return X^T X W, from X^T X or, if X has few nonzero entries, from X and X^T."""
-        return self._transposed @ (self._X @ W) if self._gram is None else self._gram @ W
-
-    def cross(self, labels: np.ndarray) -> np.ndarray:
-        """Return X^T Y."""
-        return self._X.T @ labels
-
-    def ridge(self, labels: np.ndarray, eta: float) -> np.ndarray:
-        """Return (X^T X + eta I)^-1 X^T Y, from the smaller of X^T X and X X^T."""
-        wide = self._X.shape[0] < self.n_columns
-        if wide:
-            gram = dense(self._X @ self._X.T)
-        else:
-            gram = dense(self._X.T @ self._X) if self._gram is None else self._gram.copy()
-        gram[np.diag_indices_from(gram)] += eta
-        factor = cho_factor(gram, overwrite_a=True)
-        if wide:
-            return self.cross(cho_solve(factor, labels))
-        return cho_solve(factor, self.cross(labels))
 
 
 def _largest_eigenvalue(product: Callable[[np.ndarray], np.ndarray], size: int) -> float:

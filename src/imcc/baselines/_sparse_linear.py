@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -28,53 +27,48 @@ class SparseLinearClassifier(BaselineClassifier):
     fit_intercept: bool
     max_iter: int
     tol: float
-    #: The parameters that can be searched, and the bound of each.  The last one is the ridge
-    #: penalty of the starting point.
+    #: The parameters that can be searched, and the bound of each: the weights of the objective, and
+    #: the ridge penalty of the starting point.
     _bounds: ClassVar[dict[str, dict[str, float]]]
     #: Whether gamma is the weight of Fisher's criterion.
     _fisher: ClassVar[bool]
 
     def _check_parameters(self) -> None:
-        self._weights()
-        self._start_ridge()
+        self._setting()
         check_switch("unit_rows", self.unit_rows)
         check_switch("fit_intercept", self.fit_intercept)
         check_count("max_iter", self.max_iter)
         check_number("tol", self.tol, at_least=0)
 
-    def _checked(self, name: str) -> float:
-        return check_number(name, getattr(self, name), **self._bounds[name])
-
-    def _weights(self) -> Weights:
-        """Validate and return the weights of the objective."""
-        gamma = self._checked("gamma") if self._fisher else 0.0
-        return Weights(self._checked("alpha"), self._checked("beta"), gamma)
-
-    def _start_ridge(self) -> float:
-        """Validate and return the ridge penalty of the starting point."""
-        return self._checked(list(self._bounds)[-1])
+    def _setting(self) -> tuple[Weights, float]:
+        """Validate and return the weights of the objective, and the ridge penalty of the start."""
+        *weights, ridge = (
+            check_number(name, getattr(self, name), **bound) for name, bound in self._bounds.items()
+        )
+        return Weights(*weights), ridge
 
     def _problem(self, X: Features, on: np.ndarray, weights: np.ndarray | None) -> Problem:
         """Return the sums over the rows that all settings share."""
-        return Problem.of(X, on, self._fisher, bool(self.fit_intercept), weights)
+        return Problem(X, on, self._fisher, bool(self.fit_intercept), weights)
 
     def _train(self, X: Features, on: np.ndarray, weights: np.ndarray | None = None) -> None:
-        labels = LearnedLabels.of(on)
+        labels = LearnedLabels(on)
         W, self.n_iter_, self.objectives_ = None, 0, np.zeros(1)
         if labels.learned.any():
             rows = scaled(X, self.unit_rows)
             problem = self._problem(rows, on[:, labels.learned], weights)
-            start = problem.ridge(self._start_ridge())
-            solution = solve(problem, self._weights(), start, self.max_iter, self.tol)
-            if not solution.converged:
+            setting, ridge = self._setting()
+            W, objectives, converged = solve(
+                problem, setting, problem.ridge(ridge), self.max_iter, self.tol
+            )
+            if not converged:
                 warnings.warn(
                     f"{type(self).__name__} did not converge to tol={self.tol:g} within "
                     f"max_iter={self.max_iter} iterations; increase max_iter or scale the features",
                     ConvergenceWarning,
                     stacklevel=3,
                 )
-            W, self.n_iter_ = solution.W, len(solution.objectives) - 1
-            self.objectives_ = np.array(solution.objectives)
+            self.n_iter_, self.objectives_ = len(objectives) - 1, np.array(objectives)
         full = labels.expand(W, X.shape[1])
         self.coef_ = np.ascontiguousarray(full[:-1].T)
         self.intercept_ = full[-1]
@@ -83,35 +77,33 @@ class SparseLinearClassifier(BaselineClassifier):
         return linear_scores(scaled(X, self.unit_rows), np.vstack([self.coef_.T, self.intercept_]))
 
 
-@dataclass(frozen=True)
 class LearnedLabels:
     """Which labels are learned, and the scores of the others.
 
     A label that no training row or every training row has is left out of the problem: its score is
     constant, but the coupling would give it weights from other labels.
 
+    Parameters
+    ----------
+    on : ndarray of bool, shape (n_samples, q)
+        Which training rows have each label.
+
     Attributes
     ----------
     learned : ndarray of bool, shape (q,)
     always : ndarray of bool, shape (q,)
         Labels that all training rows have.
-    same_as : ndarray of int, shape (q,)
+    same_as : list of int
         Index of the first label with the same column.  Labels that are equal on all training rows
         get exactly the same weights.
     """
 
-    learned: np.ndarray
-    always: np.ndarray
-    same_as: np.ndarray
-
-    @classmethod
-    def of(cls, on: np.ndarray) -> LearnedLabels:
-        """Find the constant and the duplicate columns of a boolean label matrix."""
-        always, some = np.asarray(on.all(axis=0)), np.asarray(on.any(axis=0))
+    def __init__(self, on: np.ndarray) -> None:
+        self.always = np.asarray(on.all(axis=0))
+        self.learned = np.asarray(on.any(axis=0)) & ~self.always
         first: dict[bytes, int] = {}
         columns = np.packbits(on, axis=0).T
-        same_as = [first.setdefault(column.tobytes(), k) for k, column in enumerate(columns)]
-        return cls(some & ~always, always, np.array(same_as))
+        self.same_as = [first.setdefault(column.tobytes(), k) for k, column in enumerate(columns)]
 
     def expand(self, W: np.ndarray | None, n_features: int) -> np.ndarray:
         """Return the weights of all labels, shape (n_features + 1, q), intercepts in the last row.

@@ -13,34 +13,10 @@ So the zeros of sparse features cost nothing, and B has at most as many entries 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import scipy.sparse as sp
 
 from imcc._utils.validation import Features
-
-
-@dataclass(frozen=True)
-class Stumps:
-    """One stump per label: ``left`` if x[feature] <= threshold, otherwise ``right``.
-
-    Attributes
-    ----------
-    feature : ndarray of int, shape (q,)
-    threshold : ndarray of shape (q,)
-    left, right : ndarray of shape (q,)
-        -1 or +1.
-    cut : ndarray of int, shape (q,)
-        Index of the threshold among the cuts of all features.
-    """
-
-    feature: np.ndarray
-    threshold: np.ndarray
-    left: np.ndarray
-    right: np.ndarray
-    cut: np.ndarray
-
 
 #: As weights sum to 1, edges that differ by less than this are equal up to rounding.
 SAME_EDGE = 1e-12
@@ -75,7 +51,15 @@ class BinnedRows:
         weights = np.ones(self.n_samples) if weights is None else weights
         cuts, bin_counts, fullest, indices = [], [], [], []
         for feature in range(X.shape[1]):
-            rows, values, n_zeros = _entries(columns, feature)
+            # The rows where the feature is nonzero, and its values there.
+            if sp.issparse(columns):
+                part = slice(columns.indptr[feature], columns.indptr[feature + 1])
+                rows, values = columns.indices[part], columns.data[part]
+                rows, values = rows[values != 0], values[values != 0]
+            else:
+                rows = np.flatnonzero(columns[:, feature])
+                values = columns[rows, feature]
+            n_zeros = self.n_samples - len(rows)
             of_zeros = float(weights.sum() - weights[rows].sum()) if n_zeros else 0.0
             at = _cuts(values, weights[rows], of_zeros, max_bins)
             code = np.searchsorted(at, values, side="left")
@@ -104,15 +88,27 @@ class BinnedRows:
             (np.ones(len(stored)), stored, indptr), shape=(len(self._feature), self.n_samples)
         )
 
-    def best_stumps(self, signed_weights: np.ndarray) -> Stumps:
+    def best_stumps(
+        self, signed_weights: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return the stump with the largest edge per label, the first one among ties.
 
-        Edges that differ by less than 1e-12 count as equal.
+        A stump predicts ``left`` if x[feature] <= threshold, otherwise ``right``.  Edges that
+        differ by less than 1e-12 count as equal.
 
         Parameters
         ----------
         signed_weights : ndarray of shape (n_samples, q)
             Weight times label in {-1, +1}; the weights of a label sum to 1.
+
+        Returns
+        -------
+        feature : ndarray of int, shape (q,)
+        threshold : ndarray of shape (q,)
+        left, right : ndarray of shape (q,)
+            -1 or +1.
+        cut : ndarray of int, shape (q,)
+            Index of the threshold among the cuts of all features.
         """
         total = signed_weights.sum(axis=0)
         sums = self._membership @ signed_weights
@@ -122,7 +118,7 @@ class BinnedRows:
         left -= before[self._feature]
         best = first_of_largest(np.abs(left) + np.abs(total - left), axis=0)
         at_best = left[best, np.arange(len(best))]
-        return Stumps(
+        return (
             self._feature[best],
             self._threshold[best],
             np.where(at_best >= 0, 1.0, -1.0),
@@ -130,33 +126,20 @@ class BinnedRows:
             best,
         )
 
-    def outputs(self, stumps: Stumps) -> np.ndarray:
-        """Return the stumps' predictions for the training rows, shape (n_samples, q)."""
+    def outputs(self, cuts: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Return the predictions of stumps for the training rows, shape (n_samples, q)."""
         indices, indptr = self._membership.indices, self._membership.indptr
-        out = np.empty((self.n_samples, len(stumps.cut)))
-        for label, (feature, cut) in enumerate(zip(stumps.feature, stumps.cut, strict=True)):
+        out = np.empty((self.n_samples, len(cuts)))
+        for label, cut in enumerate(cuts):
             # The stored bins on the side without the unstored bin: a slice of indices.
+            feature = self._feature[cut]
             if self._fullest[feature] > cut:
                 rows = indices[indptr[self._starts[feature]] : indptr[cut + 1]]
-                out[:, label] = stumps.right[label]
-                out[rows, label] = stumps.left[label]
+                out[:, label], out[rows, label] = right[label], left[label]
             else:
                 rows = indices[indptr[cut + 1] : indptr[self._ends[feature]]]
-                out[:, label] = stumps.left[label]
-                out[rows, label] = stumps.right[label]
+                out[:, label], out[rows, label] = left[label], right[label]
         return out
-
-
-def _entries(columns: Features, feature: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return the rows where a feature is nonzero, its values there, and its number of zeros."""
-    if sp.issparse(columns):
-        part = slice(columns.indptr[feature], columns.indptr[feature + 1])
-        rows, values = columns.indices[part], columns.data[part]
-        rows, values = rows[values != 0], values[values != 0]
-    else:
-        rows = np.flatnonzero(columns[:, feature])
-        values = columns[rows, feature]
-    return rows, values, columns.shape[0] - len(rows)
 
 
 def _cuts(values: np.ndarray, weights: np.ndarray, of_zeros: float, max_bins: int) -> np.ndarray:

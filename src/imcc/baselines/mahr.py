@@ -219,8 +219,8 @@ class MAHR(BaselineClassifier):
         q = len(total)
         signed = exponentials / exponentials.sum(axis=0)
         signed *= signs
-        stumps = binned.best_stumps(signed)
-        votes = binned.outputs(stumps)
+        feature, threshold, left, right, cuts = binned.best_stumps(signed)
+        votes = binned.outputs(cuts, left, right)
         own = _weight(np.einsum("ij,ij->j", signed, votes))
         moved = np.take(combined, learning, axis=1)
         moved += own * votes
@@ -246,10 +246,10 @@ class MAHR(BaselineClassifier):
         sources = np.arange(q)
         sources[learning] = source
         done = Round(
-            of_all(stumps.feature, 0),
-            of_all(stumps.threshold, 0.0),
-            of_all(stumps.left, 1.0),
-            of_all(stumps.right, 1.0),
+            of_all(feature, 0),
+            of_all(threshold, 0.0),
+            of_all(left, 1.0),
+            of_all(right, 1.0),
             of_all(own, 0.0),
             sources,
             scale[sources],

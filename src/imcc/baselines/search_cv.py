@@ -28,13 +28,7 @@ from imcc._math.search.folds import (
     renumbered,
 )
 from imcc._math.search.grid import check_axis
-from imcc._math.search.results import (
-    by_rank,
-    check_all_finite,
-    lay_out,
-    rank_settings,
-    score_keys,
-)
+from imcc._math.search.results import by_rank, check_all_finite, lay_out, rank_settings, score_keys
 from imcc._math.search.scorers import Scoring, check_scoring
 from imcc._utils.validation import (
     Features,
@@ -500,6 +494,7 @@ class _Evaluation:
     def __init__(self, scoring: Scoring, models: Sequence[Any], n_folds: int) -> None:
         shape = (n_folds, len(models))
         self._scoring, self._models = scoring, models
+        self._settings = [model._setting() for model in models]
         self.values = np.full((len(scoring.names), *shape), np.nan)
         self.bounded, self.finite = np.ones((2, *shape), dtype=bool)
         self.tried = np.zeros(shape, dtype=bool)
@@ -515,35 +510,32 @@ class _Evaluation:
         n_jobs: int | None,
     ) -> None:
         """Evaluate the settings fold by fold; with ``halving``, only the better half goes on."""
-        models, remaining = self._models, np.arange(len(self._models))
+        remaining = np.arange(len(self._models))
         on, evaluated = target.signs > 0, evaluated_labels(target.signs, target.kind)
         parallel = Parallel(n_jobs=n_jobs, prefer="threads")
         for i, fold in enumerate(folds):
-            labels = LearnedLabels.of(on[fold.train])
+            labels = LearnedLabels(on[fold.train])
             problem, starts = None, {}
             if labels.learned.any():
                 of_train = None if weights is None else weights[fold.train]
                 learned = on[fold.train][:, labels.learned]
-                problem = models[0]._problem(X[fold.train], learned, of_train)
-                ridges = {models[k]._start_ridge() for k in remaining.tolist()}
+                problem = self._models[0]._problem(X[fold.train], learned, of_train)
+                ridges = {self._settings[k][1] for k in remaining}
                 starts = {ridge: problem.ridge(ridge) for ridge in ridges}
             of_tests = None if weights is None else weights[fold.test]
             metrics = LabelMetrics(evaluated[fold.test], weights=of_tests)
+            # Settings that only differ in beta form a path, the largest beta first.
+            paths: dict[Any, list[int]] = defaultdict(list)
+            for k in sorted(remaining.tolist(), key=lambda k: -self._models[k].beta):
+                setting, ridge = self._settings[k]
+                paths[ridge, setting.alpha, setting.gamma].append(k)
             # Each path writes its own columns.
             parallel(
                 delayed(self._follow)(path, i, problem, starts, X[fold.test], labels, metrics)
-                for path in self._paths(remaining)
+                for path in paths.values()
             )
             if halving and i + 1 < len(folds):
                 remaining = self._better_half(remaining)
-
-    def _paths(self, members: np.ndarray) -> list[list[int]]:
-        """Group settings that only differ in beta, the largest beta first."""
-        groups: dict[Any, list[int]] = defaultdict(list)
-        for k in members.tolist():
-            weights = self._models[k]._weights()
-            groups[self._models[k]._start_ridge(), weights.alpha, weights.gamma].append(k)
-        return [sorted(group, key=lambda k: -self._models[k].beta) for group in groups.values()]
 
     def _follow(
         self,
@@ -556,14 +548,14 @@ class _Evaluation:
         metrics: LabelMetrics,
     ) -> None:
         """Solve and evaluate the settings of a path on a fold; without a problem, evaluate only."""
-        W = fresh = starts.get(self._models[path[0]]._start_ridge())
+        W = fresh = starts.get(self._settings[path[0]][1])
         for k in path:
             begin = time.perf_counter()
-            model = self._models[k]
             self.tried[fold, k] = True
             if problem is not None and W is not None:
                 try:
-                    W = solve(problem, model._weights(), W, model.max_iter, model.tol).W
+                    model, (weights, _) = self._models[k], self._settings[k]
+                    W, *_ = solve(problem, weights, W, model.max_iter, model.tol)
                 except UnboundedError:
                     self.bounded[fold, k], W = False, fresh
             solved = time.perf_counter()

@@ -9,10 +9,7 @@ held-out rows per label, and :func:`diagnose_probabilities` compares probabiliti
 frequencies, with confidence intervals.
 """
 
-from imcc.inspection._calibration import (
-    diagnose_probabilities,
-    score_probabilities,
-)
+from imcc.inspection._calibration import diagnose_probabilities, score_probabilities
 from imcc.inspection._clusters import inspect_model
 from imcc.inspection._columns import explain_columns
 from imcc.inspection._diagnostics import diagnose

@@ -18,7 +18,6 @@ ignored.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -66,8 +65,12 @@ class Estimate:
 def resampled_counts(
     n: int, n_resamples: int, rng: np.random.Generator, entries: int
 ) -> Iterator[np.ndarray]:
-    """Yield blocks of counts, shape (n_block, n), with about ``entries`` entries each."""
+    """Yield blocks of counts, shape (n_block, n), with about ``entries`` entries each.
+
+    The first block is empty, so that there is one without resamples, too.
+    """
     block = max(1, entries // n)
+    yield np.empty((0, n))
     for start in range(0, n_resamples, block):
         size = min(block, n_resamples - start)
         drawn = [np.bincount(rng.integers(0, n, n), minlength=n) for _ in range(size)]
@@ -138,10 +141,9 @@ def resample_labels(
 ) -> LabelMeasures:
     """Return the measures of :func:`measure_labels` for bootstrap resamples."""
     # Blocks of about the size of a cache, as several arrays of this size are computed per label.
-    blocks: Iterator[np.ndarray] = resampled_counts(
+    blocks = resampled_counts(
         len(on), n_resamples, np.random.default_rng(seed), get_config().kernel_entries
     )
-    blocks = itertools.chain([np.empty((0, len(on)))], blocks)
     parts = [measure_labels(on, scores, predicted, known, counts) for counts in blocks]
     return LabelMeasures(*(np.concatenate(values) for values in zip(*parts, strict=True)))
 

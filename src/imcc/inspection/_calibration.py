@@ -91,6 +91,10 @@ class LabelCalibration:
 class CalibrationDiagnostics(Result):
     """Quality of the probabilities of all labels.
 
+    ``to_frame()`` has one row per label, with the columns ``support``; ``log_loss``,
+    ``log_loss_low``, ``log_loss_high`` and the same for ``brier`` and ``calibration_error``; and
+    ``error_by_chance``.
+
     Attributes
     ----------
     labels : tuple of LabelCalibration
@@ -135,18 +139,6 @@ class CalibrationDiagnostics(Result):
                 ]
         columns["error_by_chance"] = [label.error_by_chance for label in self.labels]
         return columns
-
-    def to_frame(self) -> Any:
-        """Return a data frame with one row per label.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Indexed by label, with the columns ``support``; ``log_loss``, ``log_loss_low``,
-            ``log_loss_high`` and the same for ``brier`` and ``calibration_error``; and
-            ``error_by_chance``.
-        """
-        return super().to_frame()
 
 
 def diagnose_probabilities(
@@ -225,12 +217,8 @@ def diagnose_probabilities(
         )
     binned = BinnedProbabilities(on, values.astype(np.float64), n_bins)
     rng = np.random.default_rng(random_state)
-    drawn = np.concatenate(
-        [
-            np.empty((0, *binned.measures.shape)),
-            *map(binned.of, resampled_counts(len(on), n_resamples, rng, get_config().sum_entries)),
-        ]
-    )
+    blocks = resampled_counts(len(on), n_resamples, rng, get_config().sum_entries)
+    drawn = np.concatenate([binned.of(counts) for counts in blocks])
     by_chance = binned.by_chance(rng)
     counts, predicted, observed = binned.reliability()
     labels = tuple(
@@ -288,7 +276,7 @@ class BinnedProbabilities:
         n, q = self.on.shape
         means = counts @ self.losses / n
         gaps = np.abs((self.gaps.T @ counts.T).T) / n
-        errors = gaps.reshape(len(counts), q, -1).sum(axis=2)
+        errors = gaps.reshape(len(counts), q, self.n_bins).sum(axis=2)
         return np.stack([means[:, :q], means[:, q:], errors], axis=1)
 
     def by_chance(self, rng: np.random.Generator) -> np.ndarray:

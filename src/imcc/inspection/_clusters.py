@@ -261,7 +261,10 @@ def inspect_model(
             "was trained with sample_weight, which it does not store: training rows and labels "
             "cannot be used with it; omit X and Y",
         )
-    rows, together = _stored_rows(clf), None
+    rows, together = None, None
+    if isinstance(clf._model, KernelModel):
+        rows, origin = clf._model.rows, clf._model.origin
+        rows = rows if origin is None else rows + origin.astype(rows.dtype)
     if X is not None:
         rows = to_numpy(check_features(clf, transformed(model, X), reset=False))
         _check_training_data("X", rows, clf.cluster_centers_, assignment)
@@ -276,7 +279,14 @@ def inspect_model(
         _check_training_data("Y", target.signs, clf.soft_labels_, assignment)
         on = (target.signs > 0).astype(np.float64)
         together = on.T @ on
-    nearest = _nearest(rows, clf.cluster_centers_, n_nearest)
+    nearest: list[tuple[tuple[int, float], ...]] = [()] * len(clf.cluster_centers_)
+    if rows is not None:
+        distances = pairwise_distances(clf.cluster_centers_, rows)
+        order = np.argsort(distances, axis=1, kind="stable")[:, :n_nearest]
+        nearest = [
+            tuple((int(i), float(row[i])) for i in closest)
+            for row, closest in zip(distances, order, strict=True)
+        ]
     owners = np.zeros(len(clf.cluster_sizes_), dtype=int)
     for k, column in enumerate(assignment.T):
         owners[column] = k
@@ -295,9 +305,7 @@ def inspect_model(
         label_names=names,
         clusters=clusters,
         assignment=assignment,
-        correlations=label_correlations(
-            names, clf.soft_labels_, clf.cluster_sizes_.astype(float), assignment.shape[1], together
-        ),
+        correlations=_label_correlations(clf, names, assignment.shape[1], together),
     )
 
 
@@ -324,16 +332,6 @@ def _classifier_inside(model: Any) -> IMCCClassifier:
     return clf
 
 
-def _stored_rows(clf: IMCCClassifier) -> Features | None:
-    """Return the training rows that a kernel model stores."""
-    model = clf._model
-    if not isinstance(model, KernelModel):
-        return None
-    return (
-        model.rows if model.origin is None else model.rows + model.origin.astype(model.rows.dtype)
-    )
-
-
 def _check_training_data(
     name: str, values: Features, means: np.ndarray, assignment: np.ndarray
 ) -> None:
@@ -352,28 +350,24 @@ def _check_training_data(
         )
 
 
-def label_correlations(
-    label_names: tuple[str, ...],
-    soft_labels: np.ndarray,
-    sizes: np.ndarray,
-    n_clusterings: int,
-    together: np.ndarray | None,
+def _label_correlations(
+    clf: IMCCClassifier, names: tuple[str, ...], n_clusterings: int, together: np.ndarray | None
 ) -> LabelCorrelations:
     """Split the correlations of the labels into the parts between and within clusters.
 
     Parameters
     ----------
-    label_names : tuple of str
-    soft_labels : ndarray of shape (n_clusters, n_labels)
-    sizes : ndarray of shape (n_clusters,)
+    clf : IMCCClassifier
+    names : tuple of str
+        Names of the labels.
     n_clusterings : int
         If there are several clusterings, the carried part is their mean.
     together : ndarray of shape (n_labels, n_labels) or None
         Number of training rows that have both labels.
     """
+    sizes, shares = clf.cluster_sizes_.astype(float), (clf.soft_labels_ + 1) / 2
     weights = sizes / sizes.sum()
     n_rows = sizes.sum() / n_clusterings
-    shares = (soft_labels + 1) / 2
     # From the counts, if known: they are exact for constant labels.
     p = weights @ shares if together is None else np.diag(together) / n_rows
     deviations = np.sqrt(np.maximum(p * (1 - p), 0.0))
@@ -382,28 +376,13 @@ def label_correlations(
     units = np.outer(deviations, deviations)
     moved = shares - p
     carried = (moved.T * weights) @ moved / units
-    total = None
+    by_chance = (len(sizes) / n_clusterings - 1) / max(n_rows - 1, 1)
+    total, share = None, float("nan")
     if together is not None:
         total = (together / n_rows - np.outer(p, p)) / units
-    by_chance = (len(sizes) / n_clusterings - 1) / max(n_rows - 1, 1)
-    share = float("nan")
-    if total is not None:
-        upper = np.triu_indices(len(label_names), 1)
+        upper = np.triu_indices(len(names), 1)
         known = ~np.isnan(total[upper])
         of_total, of_carried = total[upper][known], carried[upper][known]
         if of_total.any():
             share = float(of_total @ of_carried / (of_total @ of_total))
-    return LabelCorrelations(label_names, carried, total, share, float(by_chance))
-
-
-def _nearest(
-    rows: Features | None, centers: np.ndarray, count: int
-) -> list[tuple[tuple[int, float], ...]]:
-    if rows is None:
-        return [()] * len(centers)
-    distances = pairwise_distances(centers, rows)
-    count = min(count, rows.shape[0])
-    order = np.argsort(distances, axis=1, kind="stable")[:, :count]
-    return [
-        tuple((int(i), float(distances[j, i])) for i in closest) for j, closest in enumerate(order)
-    ]
+    return LabelCorrelations(names, carried, total, share, float(by_chance))

@@ -323,9 +323,8 @@ def explain_columns(
         drawn = np.sort(rng.choice(n_rows, n_background, replace=False))
     mixer = make_mixer(model, x, take_rows(background, drawn), feature_names)
     columns, (values,) = list(mixer.columns), mixer.texts(1)
-    every, none = np.arange(len(drawn)), np.zeros((len(drawn), len(columns)), dtype=bool)
-    of_row = _scores(model, mixer.mixed(every[:1], ~none[:1]))[0]
-    of_background = _scores(model, mixer.mixed(every, none))
+    of_row = _scores(model, take_rows(mixer.table, [0]))[0]
+    of_background = _scores(model, take_rows(mixer.table, np.arange(1, len(drawn) + 1)))
     n_labels = len(of_row)
     names = names_of_labels(model, n_labels, label_names)
     game = _Game(*encoded(model, mixer), of_row, of_background)
@@ -350,6 +349,10 @@ def explain_columns(
             "row: increase it, or use fewer columns",
         )
     phi, variances = _shapley(game, n_pairs, rng)
+    scale = "probability"
+    if scoring_method(model) != "predict_proba":
+        is_ours = any(isinstance(layer, LogOddsClassifierMixin) for layer in layers(model))
+        scale = "log-odds" if is_ours and hasattr(model, "predict_proba") else "score"
     sampled = variances.sum(axis=0) / m**2
     total = phi.var(axis=0, ddof=1) / m if m > 1 else np.zeros_like(sampled)
     chosen = np.maximum(total - sampled, 0.0) * (1 - m / n_rows)
@@ -357,7 +360,7 @@ def explain_columns(
         label_names=names,
         columns=tuple(columns),
         values=tuple(values),
-        scale=_scale(model),
+        scale=scale,
         scores=of_row,
         thresholds=score_thresholds(model, n_labels),
         baseline=game.of_background.mean(axis=0),
@@ -369,13 +372,6 @@ def explain_columns(
         n_evaluations=game.n_evaluations,
         n_pairs=n_pairs,
     )
-
-
-def _scale(model: Any) -> str:
-    if scoring_method(model) == "predict_proba":
-        return "probability"
-    is_ours = any(isinstance(layer, LogOddsClassifierMixin) for layer in layers(model))
-    return "log-odds" if is_ours and hasattr(model, "predict_proba") else "score"
 
 
 def _scores(model: Any, rows: Any) -> np.ndarray:
@@ -426,7 +422,7 @@ class _Game:
 
     def scores(self, rows: np.ndarray, taken: np.ndarray) -> np.ndarray:
         """Return the scores of background rows with groups taken from the row, in blocks."""
-        features = getattr(self._mixer, "owners", self.group_of)
+        features = self.group_of if self._mixer.owners is None else self._mixer.owners
         block = max(1, min(_ROWS, _CELLS // max(len(features), 1)))
         found = np.empty((len(rows), len(self.of_row)))
         for start in range(0, len(rows), block):
@@ -487,7 +483,6 @@ def _shapley(game: _Game, n_pairs: int, rng: np.random.Generator) -> tuple[np.nd
     -------
     phi, variances : ndarray of shape (n_background, n_groups, n_labels)
     """
-    counts = game.differs.sum(axis=1)
     players = [np.flatnonzero(differs) for differs in game.differs]
     orders: list[np.ndarray | None] = []
     masks: list[np.ndarray] = []
@@ -509,7 +504,7 @@ def _shapley(game: _Game, n_pairs: int, rng: np.random.Generator) -> tuple[np.nd
     for b, (own, order, mask) in enumerate(zip(players, orders, masks, strict=True)):
         asked = scores[start : start + len(mask)]
         start += len(mask)
-        if not counts[b]:
+        if not len(own):
             continue
         bounds = game.of_background[b], game.of_row
         if order is None:

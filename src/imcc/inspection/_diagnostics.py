@@ -83,6 +83,10 @@ class LabelDiagnosis(_WithIntervals):
 class Diagnostics(_WithIntervals, Result):
     """Diagnostics per label, and averages over the labels.
 
+    ``to_frame()`` has one row per label, with the other attributes of :class:`LabelDiagnosis` as
+    columns; with a bootstrap also ``f1_low``, ``f1_high`` and the same for ``auc`` and
+    ``average_precision``.
+
     Attributes
     ----------
     labels : tuple of LabelDiagnosis
@@ -135,18 +139,6 @@ class Diagnostics(_WithIntervals, Result):
             bounds = [label.intervals[name] for label in self.labels]
             columns[f"{name}_low"], columns[f"{name}_high"] = map(list, zip(*bounds, strict=True))
         return columns
-
-    def to_frame(self) -> Any:
-        """Return a data frame with one row per label.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Indexed by label, with the other attributes of :class:`LabelDiagnosis` as columns; with
-            a bootstrap also ``f1_low``, ``f1_high`` and the same for ``auc`` and
-            ``average_precision``.
-        """
-        return super().to_frame()
 
 
 def diagnose(

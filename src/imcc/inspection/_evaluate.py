@@ -11,10 +11,7 @@ from imcc._utils.progress import part
 from imcc._utils.validation import label_matrix
 from imcc.estimators.cross_fit import deciding_method, label_scores
 from imcc.estimators.thresholds import decision_thresholds
-from imcc.inspection._calibration import (
-    CalibrationDiagnostics,
-    diagnose_probabilities,
-)
+from imcc.inspection._calibration import CalibrationDiagnostics, diagnose_probabilities
 from imcc.inspection._diagnostics import Diagnostics, diagnose
 from imcc.metrics import evaluate
 

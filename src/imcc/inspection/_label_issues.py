@@ -274,7 +274,12 @@ def _issue_scores(signs: np.ndarray, chances: np.ndarray) -> np.ndarray:
     scores = np.zeros(chances.shape)
     if known.any():
         on, p = signs[known] > 0, chances[known]
-        r0, r1 = _rates(on, p)
+        # The shares of contradictions where the model is surest.
+        order = np.argsort(p, kind="stable")
+        lowest = order[: max(_FEWEST_WITHOUT, int(_SUREST * len(p)))]
+        highest = order[-max(_FEWEST_WITH, int(_SUREST * on.sum())) :]
+        r0 = min((on[lowest].sum() + 0.5) / (len(lowest) + 1), _HIGHEST_RATE)
+        r1 = min(((~on[highest]).sum() + 0.5) / (len(highest) + 1), _HIGHEST_RATE)
         repeated = np.clip((p - r0) / (1 - r0 - r1), 0, 1)
         wrong = (_wrong(on, repeated, r0, r1) + _wrong(on, p, r0, r1)) / 2
         scores[known] = np.where(np.where(on, p < 0.5, p > 0.5), wrong, 0.0)
@@ -287,13 +292,3 @@ def _wrong(on: np.ndarray, true: np.ndarray, r0: float, r1: float) -> np.ndarray
     return np.where(
         on, added / (added + true * (1 - r1)), forgotten / (forgotten + (1 - true) * (1 - r0))
     )
-
-
-def _rates(on: np.ndarray, p: np.ndarray) -> tuple[float, float]:
-    """Return the shares of contradictions where the model is surest, r0 and r1."""
-    order = np.argsort(p, kind="stable")
-    lowest = order[: max(_FEWEST_WITHOUT, int(_SUREST * len(p)))]
-    highest = order[-max(_FEWEST_WITH, int(_SUREST * on.sum())) :]
-    r0 = (on[lowest].sum() + 0.5) / (len(lowest) + 1)
-    r1 = ((~on[highest]).sum() + 0.5) / (len(highest) + 1)
-    return min(r0, _HIGHEST_RATE), min(r1, _HIGHEST_RATE)

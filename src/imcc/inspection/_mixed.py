@@ -10,7 +10,8 @@ import copy
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,27 +19,27 @@ from sklearn.pipeline import Pipeline
 
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.optional import require
-from imcc._utils.wrappers import first_step_with, layers
+from imcc._utils.wrappers import layers
 from imcc.inspection._results import names_of_features
 
 
 @dataclass(frozen=True)
-class ArrayMixer:
-    """Mixer for the rows of an array or a CSR matrix, whose features belong to columns.
+class Mixer:
+    """One row and background rows, and a way to mix them.
 
     Attributes
     ----------
     columns : tuple of str
-    row : ndarray or CSR matrix of shape (1, n_features)
-    background : ndarray or CSR matrix of shape (n_rows, n_features)
-    owners : ndarray of shape (n_features,)
-        Index of the column that each feature belongs to.
+    table : ndarray, CSR matrix, data frame (pandas, polars) or Arrow table
+        The one row, followed by the background rows.
+    owners : ndarray of shape (n_features,) or None
+        Index of the column that each feature of an array or a matrix belongs to; None for a data
+        frame or an Arrow table.
     """
 
     columns: tuple[str, ...]
-    row: Any
-    background: Any
-    owners: np.ndarray
+    table: Any
+    owners: np.ndarray | None = None
 
     def mixed(self, rows: np.ndarray, taken: np.ndarray) -> Any:
         """Return background rows with some columns taken from the one row.
@@ -50,33 +51,55 @@ class ArrayMixer:
         taken : ndarray of bool of shape (n, n_columns)
             Which columns are taken from the one row.
         """
-        if not sp.issparse(self.background):
-            return np.where(taken[:, self.owners], self.row, self.background[rows])
-        others = self.background[rows]
+        if self.owners is None:
+            places = np.where(taken, 0, rows[:, np.newaxis] + 1)
+            columns = {name: self._take(name, places[:, j]) for j, name in enumerate(self.columns)}
+            # An Arrow table is not made by its class.
+            return getattr(type(self.table), "from_pydict", type(self.table))(columns)
+        row, others = self.table[:1], self.table[rows + 1]
+        if not sp.issparse(row):
+            return np.where(taken[:, self.owners], row, others)
         # Entries of the background row in columns that are kept, and of the one row in the others.
         numbers = np.repeat(np.arange(len(rows)), np.diff(others.indptr))
         stay = ~taken[numbers, self.owners[others.indices]]
-        from_row = taken[:, self.owners[self.row.indices]]
-        at, entry = np.nonzero(from_row)
-        data = np.concatenate([others.data[stay], self.row.data[entry]])
+        at, entry = np.nonzero(taken[:, self.owners[row.indices]])
+        data = np.concatenate([others.data[stay], row.data[entry]])
         where = np.concatenate([numbers[stay], at])
-        features = np.concatenate([others.indices[stay], self.row.indices[entry]])
-        found = sp.csr_array((data, (where, features)), shape=others.shape)
-        return type(self.background)(found)
+        features = np.concatenate([others.indices[stay], row.indices[entry]])
+        return type(row)(sp.csr_array((data, (where, features)), shape=others.shape))
+
+    def _take(self, name: str, places: np.ndarray) -> Any:
+        column, kind = self.table[name], _frame_kind(self.table)
+        if kind == "pandas":
+            return column.array.take(places)
+        return column.gather(places) if kind == "polars" else column.take(places)
 
     def differs(self) -> np.ndarray:
         """Return where background rows differ from the one row, shape (n_rows, n_columns)."""
-        n_rows = self.background.shape[0]
+        if self.owners is None:
+            each = []
+            for first, *others in self.cells():
+                each.append([cell != first for cell in others])
+            return np.array(each, dtype=bool).T
+        n_rows = self.table.shape[0] - 1
+        differ = self.table[1:] != self.table[np.zeros(n_rows, dtype=int)]
+        if not sp.issparse(differ) and self.table.dtype.kind == "f":
+            differ &= ~(np.isnan(self.table[1:]) & np.isnan(self.table[:1]))
+        rows, features = differ.nonzero()
         found = np.zeros((n_rows, len(self.columns)), dtype=bool)
-        if sp.issparse(self.background):
-            repeated = sp.csr_array(sp.vstack([self.row] * n_rows))
-            rows, features = (sp.csr_array(self.background) != repeated).nonzero()
-        else:
-            same = self.background == self.row
-            if self.background.dtype.kind == "f":
-                same |= np.isnan(self.background) & np.isnan(self.row)
-            rows, features = np.nonzero(~same)
         found[rows, self.owners[features]] = True
+        return found
+
+    def cells(self) -> list[list[Any]]:
+        """Return the values of each column of a data frame or Arrow table, None where missing."""
+        found, kind = [], _frame_kind(self.table)
+        for name in self.columns:
+            column = self.table[name]
+            if kind == "pandas":
+                values = column.astype(object).where(column.notna(), None).tolist()
+            else:
+                values = column.to_list() if kind == "polars" else column.to_pylist()
+            found.append([None if value != value else value for value in values])
         return found
 
     def texts(self, count: int) -> list[list[str]]:
@@ -84,69 +107,12 @@ class ArrayMixer:
 
         Missing values are "missing".
         """
-        parts = self.row, self.background[: count - 1]
-        dense = (part.toarray() if sp.issparse(part) else part for part in parts)
-        return [[_as_text(value) for value in row] for part in dense for row in part.tolist()]
-
-
-@dataclass(frozen=True)
-class FrameMixer:
-    """Mixer for the rows of a data frame (pandas, polars) or an Arrow table.
-
-    Attributes
-    ----------
-    columns : tuple of str
-    kind : {"arrow", "pandas", "polars"}
-    frame : table
-        The one row, followed by the background rows.
-    """
-
-    columns: tuple[str, ...]
-    kind: str
-    frame: Any
-
-    def mixed(self, rows: np.ndarray, taken: np.ndarray) -> Any:
-        """Return background rows with some columns taken from the one row."""
-        found = {
-            name: self._take(name, np.where(taken[:, j], 0, rows + 1))
-            for j, name in enumerate(self.columns)
-        }
-        if self.kind == "arrow":
-            return require("pyarrow", "Mixing rows").table(found)
-        return require(self.kind, "Mixing rows").DataFrame(found)
-
-    def _take(self, name: str, index: np.ndarray) -> Any:
-        if self.kind == "pandas":
-            return self.frame[name].array.take(index)
-        if self.kind == "polars":
-            return self.frame[name].gather(index)
-        return self.frame[name].take(index)
-
-    def cells(self, name: str) -> list[Any]:
-        """Return the values of a column, None where missing."""
-        column = self.frame[name]
-        if self.kind == "pandas":
-            missing = column.isna().to_numpy()
-            values = column.tolist()
-            return [None if gone else v for v, gone in zip(values, missing, strict=True)]
-        return column.to_list() if self.kind == "polars" else column.to_pylist()
-
-    def differs(self) -> np.ndarray:
-        """Return where background rows have another value than the one row."""
-        found = []
-        for name in self.columns:
-            first, *others = (None if cell != cell else cell for cell in self.cells(name))
-            found.append([cell != first for cell in others])
-        return np.array(found, dtype=bool).T
-
-    def texts(self, count: int) -> list[list[str]]:
-        """Return the first rows as text, the one row before the background rows."""
-        columns = [map(_as_text, self.cells(name)[:count]) for name in self.columns]
-        return [list(row) for row in zip(*columns, strict=True)]
-
-
-#: One row, background rows, and a way to mix them.
-Mixer: TypeAlias = ArrayMixer | FrameMixer
+        if self.owners is None:
+            rows: Any = zip(*(column[:count] for column in self.cells()), strict=True)
+        else:
+            first = self.table[:count]
+            rows = (first.toarray() if sp.issparse(first) else first).tolist()
+        return [list(map(_as_text, row)) for row in rows]
 
 
 def make_mixer(
@@ -172,7 +138,18 @@ def make_mixer(
             x = require("polars", "Mixing rows").from_arrow(x)
     kind = _frame_kind(background)
     if kind is None:
-        return _array_mixer(model, x, background, feature_names)
+        is_sparse = sp.issparse(background)
+        background = background.tocsr() if is_sparse else np.asarray(background)
+        row = x.toarray() if sp.issparse(x) else np.atleast_2d(np.asarray(x))
+        if background.ndim != 2 or row.shape != (1, background.shape[1]):
+            raise InvalidArgumentError(
+                "x",
+                "must be one row with as many features as the background, got shapes "
+                f"{row.shape} and {background.shape}",
+            )
+        stack = partial(sp.vstack, format="csr") if is_sparse else np.vstack
+        features = names_of_features(model, background.shape[1], feature_names)
+        return Mixer(features, stack([row, background]), np.arange(len(features)))
     if _frame_kind(x) != kind:
         raise InvalidArgumentError(
             "x",
@@ -195,7 +172,7 @@ def make_mixer(
         polars = require("polars", "Mixing rows")
         parts = [x.select(names), background.select(names)]
         joined = polars.concat(parts, how="vertical_relaxed")
-    return FrameMixer(tuple(names), kind, joined)
+    return Mixer(tuple(names), joined)
 
 
 def _joined_columns(pa: Any, own: Any, others: Any) -> Any:
@@ -249,26 +226,6 @@ def _used_columns(model: Any, table: Any) -> list[Any]:
     return _names(table)
 
 
-def _array_mixer(
-    model: Any, x: Any, background: Any, feature_names: Sequence[str] | None
-) -> ArrayMixer:
-    if sp.issparse(background):
-        background = background.tocsr()
-        row = x if sp.issparse(x) else sp.csr_array(np.atleast_2d(np.asarray(x)))
-        row = type(background)(row.tocsr()) if not isinstance(row, type(background)) else row
-    else:
-        background = np.asarray(background)
-        row = x.toarray() if sp.issparse(x) else np.atleast_2d(np.asarray(x))
-    if background.ndim != 2 or row.shape != (1, background.shape[1]):
-        raise InvalidArgumentError(
-            "x",
-            f"must be one row with as many features as the background, got shapes {row.shape} and "
-            f"{background.shape}",
-        )
-    names = names_of_features(model, background.shape[1], feature_names)
-    return ArrayMixer(tuple(names), row, background, np.arange(len(names)))
-
-
 def take_rows(background: Any, rows: Any) -> Any:
     """Return some rows of a table of any kind."""
     kind = _frame_kind(background)
@@ -300,11 +257,10 @@ def encoded(model: Any, mixer: Mixer) -> tuple[Any, Mixer]:
     Text is then encoded once per row, not once per mixed row; the scores are the same.  If the
     model does not begin with an encoder of tables, ``model`` and ``mixer`` are returned unchanged.
     """
-    encoder = first_step_with(model, "feature_columns")
-    inside = None if encoder is None else _without(model, encoder)
-    if encoder is None or inside is None or not isinstance(mixer, FrameMixer):
+    found = _without_encoder(model)
+    if found is None or mixer.owners is not None:
         return model, mixer
-    columns = list(mixer.columns)
+    (encoder, inside), columns = found, list(mixer.columns)
     made_from = encoder.feature_columns()
     if not set(made_from) <= set(columns):
         return model, mixer
@@ -312,24 +268,23 @@ def encoded(model: Any, mixer: Mixer) -> tuple[Any, Mixer]:
     with warnings.catch_warnings():
         # Warnings about these cells were given when the original rows were scored.
         warnings.simplefilter("ignore")
-        features = encoder.transform(mixer.frame)
+        features = encoder.transform(mixer.table)
     features = features.tocsr() if sp.issparse(features) else np.asarray(features)
-    return inside, ArrayMixer(mixer.columns, features[:1], features[1:], owners)
+    return inside, Mixer(mixer.columns, features, owners)
 
 
-def _without(model: Any, encoder: Any) -> Any | None:
-    """Return the model without its encoder; None if the encoder is not the first step."""
+def _without_encoder(model: Any) -> tuple[Any, Any] | None:
+    """Return the encoder of tables that a model begins with, and the model without it."""
     if isinstance(model, Pipeline):
-        if model.steps[0][1] is encoder:
-            rest = model.steps[1:]
-            return rest[0][1] if len(rest) == 1 else Pipeline(rest)
-        return None
-    inside = next((name for name in ("estimator_", "best_estimator_") if hasattr(model, name)), "")
-    if not inside:
-        return None
-    below = _without(getattr(model, inside), encoder)
-    if below is None or hasattr(model, "schema_"):  # a table classifier passes its rows on
-        return below
-    found = copy.copy(model)
-    setattr(found, inside, below)
-    return found
+        (_, encoder), *rest = model.steps
+        if not hasattr(encoder, "feature_columns"):
+            return None
+        return encoder, rest[0][1] if len(rest) == 1 else Pipeline(rest)
+    below = [*layers(model)][1:]
+    found = _without_encoder(below[0]) if below else None
+    if found is None or hasattr(model, "schema_"):  # a table classifier passes its rows on
+        return found
+    copied = copy.copy(model)
+    is_search = getattr(model, "best_estimator_", None) is below[0]
+    setattr(copied, "best_estimator_" if is_search else "estimator_", found[1])
+    return found[0], copied

@@ -527,9 +527,27 @@ def _summary(rows: _EvaluatedRows, labels: list[dict[str, Any]]) -> dict[str, An
     ]
     calibration = None
     if rows.are_probabilities and known.any():
-        error, by_chance, sentence = _calibration_words(on[known], rows.values[known])
+        on, values = on[known], rows.values[known]
+        binned = _binned(on, values)
+        error = float(binned.measures[MEASURES.index("calibration_error"), 0])
+        by_chance = float(binned.by_chance(np.random.default_rng(0))[0])
+        too_high = float((values - on).mean())
+        if error < 2 * by_chance + 0.01:
+            sentence = "They mean what they say: of labels with 80 %, about 80 % are there"
+        elif abs(too_high) < error / 3:
+            sentence = "They are too sure, or not sure enough: see the curve of each label"
+        else:
+            sentence = f"They are too {'high' if too_high > 0 else 'low'} on average"
         cards.append(("Probabilities off by", f"{100 * error:.1f} points", sentence))
         calibration = {"error": error, "by_chance": by_chance}
+    if np.isnan(recall):
+        verdict = "No row has any label, so that little can be said."
+    elif np.isnan(precision):
+        verdict = "The model predicts no label at all."
+    else:
+        start = _share_words(recall, "of the labels that rows have are found")
+        verdict = f"{start[0].upper()}{start[1:]}, and "
+        verdict += f"{_share_words(precision, 'of the predicted labels are right')}."
     return {
         "rows": int(used.sum()),
         "unknown": int((~known).sum()) if used.all() else 0,
@@ -538,20 +556,9 @@ def _summary(rows: _EvaluatedRows, labels: list[dict[str, Any]]) -> dict[str, An
         "best": named[:3],
         "worst": named[:2:-1][:3],
         "never": [label["name"] for label in labels if label["support"] and not label["predicted"]],
-        "verdict": _verdict(recall, precision),
+        "verdict": verdict,
         "calibration": calibration,
     }
-
-
-def _verdict(recall: float, precision: float) -> str:
-    """Return how good the model is, in words."""
-    if np.isnan(recall):
-        return "No row has any label, so that little can be said."
-    if np.isnan(precision):
-        return "The model predicts no label at all."
-    found = _share_words(recall, "of the labels that rows have are found")
-    right = _share_words(precision, "of the predicted labels are right")
-    return f"{found[0].upper()}{found[1:]}, and {right}."
 
 
 def _share_words(share: float, what: str) -> str:
@@ -561,21 +568,6 @@ def _share_words(share: float, what: str) -> str:
         *((0.3, "about a third"), (0.15, "about one in five")),
     )
     return f"{next((word for least, word in words if share >= least), 'few')} {what}"
-
-
-def _calibration_words(on: np.ndarray, values: np.ndarray) -> tuple[float, float, str]:
-    """Return the calibration error of all labels, that of perfect probabilities, and a sentence."""
-    binned = _binned(on, values)
-    error = float(binned.measures[MEASURES.index("calibration_error"), 0])
-    by_chance = float(binned.by_chance(np.random.default_rng(0))[0])
-    too_high = float((values - on).mean())
-    if error < 2 * by_chance + 0.01:
-        sentence = "They mean what they say: of labels with 80 %, about 80 % are there"
-    elif abs(too_high) < error / 3:
-        sentence = "They are too sure, or not sure enough: see the curve of each label"
-    else:
-        sentence = f"They are too {'high' if too_high > 0 else 'low'} on average"
-    return error, by_chance, sentence
 
 
 def _made_of(model: Any) -> dict[str, Any]:

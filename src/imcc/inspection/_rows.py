@@ -135,8 +135,7 @@ def nearest_rows(
         if values is not None and (count := _num_samples(values)) != n_rows:
             raise InvalidArgumentError(name, f"has {count} entries for {n_rows} rows")
     mixer = make_mixer(model, x, take_rows(X, np.arange(1)), feature_names)
-    one = np.ones((1, len(mixer.columns)), dtype=bool)
-    here = _features(model, mixer.mixed(np.zeros(1, dtype=int), one))
+    here = _features(model, take_rows(mixer.table, [0]))
     distances = np.empty(n_rows)
     for start in range(0, n_rows, _ROWS):
         block = np.arange(start, min(start + _ROWS, n_rows))
@@ -250,7 +249,6 @@ def explain_row(
     ('x0', 5)
     """
     check_count("n_nearest", n_nearest)
-    X = as_rows(X)
     named: dict[str, Any] = {"label_names": label_names, "feature_names": feature_names}
     shares = (4.0, 1.0)
     with part(0, shares, "scoring mixed rows"):

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from imcc._utils.names import CLASSES, PARTS
-from imcc.persistence._errors import ModelFileError
+from imcc.persistence._errors import ModelFileError, require
 
 SCHEMA = "schema.json"
 CARD = "imcc.json"
@@ -67,7 +67,7 @@ def _zipped(members: dict[str, bytes]) -> bytes:
     return out.getvalue()
 
 
-def from_stored(data: bytes, writer: str, path: str) -> tuple[bytes, set[tuple[str, str]]]:
+def from_stored(data: bytes, writer: str) -> tuple[bytes, set[tuple[str, str]]]:
     """Convert the archive of a model file to that of skops, and check its schema and all arrays.
 
     Parameters
@@ -76,8 +76,6 @@ def from_stored(data: bytes, writer: str, path: str) -> tuple[bytes, set[tuple[s
         A model file, or the result of :func:`to_stored`.
     writer : str
         Version of imcc that wrote it, for error messages.
-    path : str
-        Name of the file, for error messages.
 
     Returns
     -------
@@ -90,17 +88,24 @@ def from_stored(data: bytes, writer: str, path: str) -> tuple[bytes, set[tuple[s
         schema = json.loads(archive.read(SCHEMA))
         for node in _nodes(schema):
             if node["__module__"] == _OURS:
-                _lengthen(node, writer, path)
-        _check_schema(schema, path)
+                name = node["__class__"]
+                if name not in _WHERE:
+                    raise ModelFileError(
+                        f"the model contains the class {name!r}, which this version of imcc does "
+                        f"not have; the file was written by imcc {writer}: install that version or "
+                        "a newer one"
+                    )
+                node["__module__"], node["__class__"] = _WHERE[name].split(":")
+        _check_schema(schema)
         members = {
             name: archive.read(name) for name in archive.namelist() if name not in (SCHEMA, CARD)
         }
     for name, content in members.items():
         if name.endswith(".npy"):
-            _read_array(content, name, path)
+            _read_array(content, name)
         elif name.endswith(".npz"):
-            _check_sparse(content, name, path)
-    _check_trees(schema, members, path)
+            _check_sparse(content, name)
+    _check_trees(schema, members)
     types = {
         (node["__loader__"], f"{node['__module__']}.{node['__class__']}") for node in _nodes(schema)
     }
@@ -123,18 +128,7 @@ def _is_node(found: Any) -> bool:
     return isinstance(found, dict) and isinstance(found.get("__loader__"), str)
 
 
-def _lengthen(node: dict[str, Any], writer: str, path: str) -> None:
-    name = node["__class__"]
-    if name not in _WHERE:
-        raise ModelFileError(
-            f"the model contains the class {name!r}, which this version of imcc does not have; "
-            f"the file was written by imcc {writer}: install that version or a newer one",
-            path,
-        )
-    node["__module__"], node["__class__"] = _WHERE[name].split(":")
-
-
-def _check_schema(schema: Any, path: str) -> None:
+def _check_schema(schema: Any) -> None:
     """Check that reading a schema takes time and memory in proportion to its size.
 
     skops uses the first entry with a number for all others with it, and goes through its parts once
@@ -145,8 +139,7 @@ def _check_schema(schema: Any, path: str) -> None:
 
     def check(found: Any, depth: int) -> int:
         """Return the number of dictionaries and lists in a part of the schema."""
-        if depth > _MAX_DEPTH:
-            raise ModelFileError("the file is damaged: its schema is nested too deeply", path)
+        require(depth <= _MAX_DEPTH, "its schema is nested too deeply")
         parts = found.values() if isinstance(found, dict) else found
         size = 1 + sum(check(part, depth + 1) for part in parts if isinstance(part, (dict, list)))
         if _is_node(found):
@@ -157,18 +150,17 @@ def _check_schema(schema: Any, path: str) -> None:
         number, file, content = node.get("__id__"), node.get("file"), node.get("content")
         names = node["__loader__"], node["__module__"], node["__class__"]
         value = content if isinstance(content, (str, int, float)) else None
-        if file is not None and not str(file).endswith(_SUFFIXES.get(node["__loader__"], "")):
-            raise ModelFileError(f"the file is damaged: {file!r} has the wrong suffix", path)
-        # skops reads an array again for each entry that has no number, or zero.
-        if file is not None and (not number or owners.setdefault(file, number) != number):
-            raise ModelFileError("the file is damaged: an array belongs to two objects", path)
-        if node["__loader__"] == "JsonNode" and str(content).lstrip()[:1] in ("[", "{"):
-            raise ModelFileError("the file is damaged: its schema contains a list as text", path)
+        if file is not None:
+            suffix = _SUFFIXES.get(node["__loader__"], "")
+            require(str(file).endswith(suffix), f"{file!r} has the wrong suffix")
+            # skops reads an array again for each entry that has no number, or zero.
+            is_owned = bool(number) and owners.setdefault(file, number) == number
+            require(is_owned, "an array belongs to two objects")
+        is_list = node["__loader__"] == "JsonNode" and str(content).lstrip()[:1] in ("[", "{")
+        require(not is_list, "its schema contains a list as text")
         entry = (*names, file, value, size)
-        if number and described.setdefault(number, entry) != entry:
-            raise ModelFileError(
-                "the file is damaged: its schema describes an object in two ways", path
-            )
+        is_same = not number or described.setdefault(number, entry) == entry
+        require(is_same, "its schema describes an object in two ways")
 
     check(schema, 0)
 
@@ -176,77 +168,79 @@ def _check_schema(schema: Any, path: str) -> None:
 # Arrays
 
 
-def _read_array(content: bytes, name: str, path: str) -> np.ndarray:
+def _read_array(content: bytes, name: str) -> np.ndarray:
     """Return an array without copying it, after checking its header against its length."""
     stream = io.BytesIO(content)
     version = np.lib.format.read_magic(stream)
+    require(version in ((1, 0), (2, 0)), f"the array {name} has an unknown format")
     if version == (1, 0):
         shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
-    elif version == (2, 0):
-        shape, fortran, dtype = np.lib.format.read_array_header_2_0(stream)
     else:
-        raise ModelFileError(f"the file is damaged: the array {name} has an unknown format", path)
+        shape, fortran, dtype = np.lib.format.read_array_header_2_0(stream)
     start = stream.tell()
     count = math.prod(shape)
-    if (
-        dtype.hasobject
-        or any(length < 0 for length in shape)
-        or count * dtype.itemsize != len(content) - start
-        or (count > 0 and dtype.itemsize == 0)
-    ):
-        raise ModelFileError(f"the file is damaged: the array {name} is invalid", path)
+    require(
+        not dtype.hasobject
+        and all(length >= 0 for length in shape)
+        and count * dtype.itemsize == len(content) - start
+        and (count == 0 or dtype.itemsize > 0),
+        f"the array {name} is invalid",
+    )
     flat = np.frombuffer(content, dtype, count=count, offset=start) if count else np.empty(0, dtype)
-    if dtype.kind == "U" and count and flat.view(dtype.byteorder + "u4").max() > sys.maxunicode:
-        raise ModelFileError(f"the file is damaged: the text in the array {name} is invalid", path)
+    if dtype.kind == "U" and count:
+        largest = flat.view(dtype.byteorder + "u4").max()
+        require(largest <= sys.maxunicode, f"the text in the array {name} is invalid")
     return flat.reshape(shape, order="F" if fortran else "C")
 
 
-def _check_sparse(content: bytes, name: str, path: str) -> None:
-    """Check a sparse matrix completely: lengths, types, order and bounds."""
+def _check_sparse(content: bytes, name: str) -> None:
+    """Check a sparse matrix completely: lengths, types, order and bounds.
 
-    def require(holds: bool) -> None:
-        if not holds:
-            raise ModelFileError(f"the file is damaged: the sparse matrix {name} is invalid", path)
+    SciPy's own check does not see numbers whose differences overflow.
+    """
+
+    def check(holds: bool) -> None:
+        require(holds, f"the sparse matrix {name} is invalid")
 
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = archive.infolist()
         names = [info.filename.removesuffix(".npy") for info in members]
-        require(all(info.compress_type == zipfile.ZIP_STORED for info in members))
-        require(len(set(names)) == len(names))
-        require({*_PARTS} <= {*names} <= {*_PARTS, "_is_array"})
+        check(all(info.compress_type == zipfile.ZIP_STORED for info in members))
+        check(len(set(names)) == len(names))
+        check({*_PARTS} <= {*names} <= {*_PARTS, "_is_array"})
         parts = {
-            part: _read_array(archive.read(info), f"{name}/{part}", path)
+            part: _read_array(archive.read(info), f"{name}/{part}")
             for part, info in zip(names, members, strict=True)
         }
     kind = parts["format"].item()
     kind = kind.decode("ascii") if isinstance(kind, bytes) else kind
-    require(kind in _COMPRESSED_FORMATS)
-    require(parts["shape"].shape == (2,) and parts["shape"].dtype.kind in "iu")
+    check(kind in _COMPRESSED_FORMATS)
+    check(parts["shape"].shape == (2,) and parts["shape"].dtype.kind in "iu")
     rows, columns = parts["shape"].tolist()
-    require(min(rows, columns) >= 0)
+    check(min(rows, columns) >= 0)
     major, minor = (rows, columns) if kind == "csr" else (columns, rows)
     data, indices, indptr = parts["data"], parts["indices"], parts["indptr"]
-    require(all(part.ndim == 1 for part in (data, indices, indptr)))
-    require(data.dtype.kind in "biuf" and data.dtype.isnative)
-    require(all(part.dtype in _INDEX_TYPES for part in (indices, indptr)))
-    require(len(indptr) == major + 1 and len(indices) == len(data))
-    require(int(indptr[0]) == 0 and int(indptr[-1]) == len(indices))
-    require(bool((indptr[1:] >= indptr[:-1]).all()))
+    check(all(part.ndim == 1 for part in (data, indices, indptr)))
+    check(data.dtype.kind in "biuf" and data.dtype.isnative)
+    check(all(part.dtype in _INDEX_TYPES for part in (indices, indptr)))
+    check(len(indptr) == major + 1 and len(indices) == len(data))
+    check(int(indptr[0]) == 0 and int(indptr[-1]) == len(indices))
+    check(bool((indptr[1:] >= indptr[:-1]).all()))
     if len(indices):
-        require(int(indices.min()) >= 0 and int(indices.max()) < minor)
+        check(int(indices.min()) >= 0 and int(indices.max()) < minor)
 
 
 # Trees
 
 
-def _check_trees(schema: Any, members: dict[str, bytes], path: str) -> None:
+def _check_trees(schema: Any, members: dict[str, bytes]) -> None:
     """Check the arguments of scikit-learn's trees, whose constructor does not check them."""
     for node in _nodes(schema):
         if node.get("__loader__") != "TreeNode":
             continue
         n_features, n_classes, n_outputs = node["__reduce__"]["args"]["content"]
         features, outputs = (int(json.loads(part["content"])) for part in (n_features, n_outputs))
-        classes = _read_array(members[n_classes["file"]], n_classes["file"], path)
+        classes = _read_array(members[n_classes["file"]], n_classes["file"])
         is_valid = classes.shape == (outputs,) and classes.dtype.kind == "i"
-        if not is_valid or features < 1 or outputs < 1 or classes.min() < 1:
-            raise ModelFileError("the file is damaged: it contains an invalid tree", path)
+        is_valid = is_valid and features >= 1 and outputs >= 1 and classes.min() >= 1
+        require(is_valid, "it contains an invalid tree")

@@ -19,7 +19,7 @@ from imcc._utils.plain import to_plain
 from imcc._utils.wrappers import describe, first_with, innermost
 from imcc.datasets import Dataset
 from imcc.estimators import TunedThresholds
-from imcc.persistence._errors import ModelFileError
+from imcc.persistence._errors import ModelFileError, require
 
 #: Version of the file format; it increases when older versions could not read new files correctly.
 FORMAT = 1
@@ -96,9 +96,11 @@ def make_card(
     # Selected by a search, or of the constructor.
     params = getattr(inner, "best_params_", None) or inner.get_params(deep=False)
     given = metrics_of(model) if metrics is None else metrics
+    packages = ("numpy", "scipy", "scikit-learn", "skops")
+    versions = {name: importlib.metadata.version(name) for name in packages}
     return ModelCard(
         imcc_version=imcc.__version__,
-        versions=_versions(),
+        versions={"python": platform.python_version(), **versions},
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         model=describe(model),
         params=to_plain(params, other=_named),
@@ -110,13 +112,6 @@ def make_card(
         metrics={name: float(value) for name, value in given.items()},
         columns={} if data is None or data.coding is None else data.coding.to_dict(),
     )
-
-
-def _versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that a model depends on."""
-    names = ("numpy", "scipy", "scikit-learn", "skops")
-    found = {name: importlib.metadata.version(name) for name in names}
-    return {"python": platform.python_version(), **found}
 
 
 def metrics_of(model: Any) -> dict[str, float]:
@@ -217,7 +212,7 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 }
 
 
-def card_of(content: dict[str, Any], path: str) -> ModelCard:
+def card_of(content: dict[str, Any]) -> ModelCard:
     """Return the card that the JSON of a file describes.
 
     Raises
@@ -225,26 +220,20 @@ def card_of(content: dict[str, Any], path: str) -> ModelCard:
     ModelFileError
         If the file was written in another format, or an entry is missing or invalid.
     """
-
-    def require(holds: bool, problem: str) -> None:
-        if not holds:
-            raise ModelFileError(f"the file is damaged: its card {problem}", path)
-
     number: Any = content.get("format")
-    require(isinstance(number, int), "has no format version")
+    require(isinstance(number, int), "its card has no format version")
     if number != FORMAT:
         remedy = "install a newer imcc" if number > FORMAT else "fit the model again"
         raise ModelFileError(
             f"the file was written by imcc {content.get('imcc_version', 'unknown')} in format "
-            f"{number}, but this version reads format {FORMAT}: {remedy}",
-            path,
+            f"{number}, but this version reads format {FORMAT}: {remedy}"
         )
     for name, kinds in _TYPES.items():
-        require(isinstance(content.get(name), kinds), f"has no valid {name}")
+        require(isinstance(content.get(name), kinds), f"its card has no valid {name}")
     names = [*content["feature_names"], *content["label_names"]]
-    require(all(isinstance(name, str) for name in names), "has names that are not strings")
-    numbers = content["metrics"].values()
-    require(all(isinstance(x, (int, float)) for x in numbers), "has metrics that are not numbers")
+    require(all(isinstance(x, str) for x in names), "its card has names that are not strings")
+    numbers = all(isinstance(x, (int, float)) for x in content["metrics"].values())
+    require(numbers, "its card has metrics that are not numbers")
     # A newer version with the same format may have more entries, which are ignored.
     values = {name: content[name] for name in _TYPES}
     for name in ("feature_names", "label_names"):

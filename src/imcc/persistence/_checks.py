@@ -20,10 +20,10 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.tree._tree import Tree
 
 from imcc.persistence._card import ModelCard, count_of, kept_names
-from imcc.persistence._errors import ModelFileError
+from imcc.persistence._errors import require
 
 
-def check_model(model: Any, card: ModelCard, path: str) -> None:
+def check_model(model: Any, card: ModelCard) -> None:
     """Check the indices in a loaded model, and that the card matches it.
 
     Parameters
@@ -32,8 +32,6 @@ def check_model(model: Any, card: ModelCard, path: str) -> None:
         The loaded model.
     card : ModelCard
         The card of the file.
-    path : str
-        Name of the file, for error messages.
 
     Raises
     ------
@@ -42,19 +40,15 @@ def check_model(model: Any, card: ModelCard, path: str) -> None:
         model.
     """
     for part in _objects(model):
-        if not _has_valid_indices(part):
-            kind = type(part).__name__
-            raise ModelFileError(f"the file is damaged: it contains an invalid {kind}", path)
+        require(_has_valid_indices(part), f"it contains an invalid {type(part).__name__}")
         # No model starts more processes than there are processors.
         n_jobs = getattr(part, "__dict__", {}).get("n_jobs")
         if n_jobs is not None and n_jobs not in range(-64, joblib.cpu_count() + 1):
             part.n_jobs = -1
     for what, names in (("feature", card.feature_names), ("label", card.label_names)):
         count, kept = count_of(model, what), kept_names(model, what)
-        if (count is not None and count != len(names)) or (kept is not None and kept != names):
-            raise ModelFileError(
-                f"the file is damaged: the {what}s of its model and of its card differ", path
-            )
+        are_same = count in (None, len(names)) and kept in (None, names)
+        require(are_same, f"the {what}s of its model and of its card differ")
 
 
 def _objects(model: Any) -> Iterator[Any]:

@@ -54,16 +54,24 @@ class UntrustedModelError(ModelFileError):
         )
 
 
+def require(holds: bool, problem: str) -> None:
+    """Raise a ModelFileError that says how a file is damaged, unless a condition holds."""
+    if not holds:
+        raise ModelFileError(f"the file is damaged: {problem}")
+
+
 @contextmanager
 def damage_reported(path: str | Path) -> Iterator[None]:
-    """Turn every exception into a ModelFileError.
+    """Turn every exception into a ModelFileError that names the file.
 
     Damaged files make zipfile, json, NumPy and skops raise almost any exception.
     """
     try:
         yield
-    except (ModelFileError, ImportError):
+    except ImportError:
         raise
+    except ModelFileError as error:
+        raise ModelFileError(error.reason, path) from error.__cause__
     except Exception as error:
         reason = str(error).splitlines()[0] if str(error) else ""
         raise ModelFileError(

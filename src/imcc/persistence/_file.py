@@ -16,7 +16,7 @@ from imcc.datasets import Dataset
 from imcc.persistence._archive import CARD, from_stored, to_stored
 from imcc.persistence._card import ModelCard, card_of, make_card
 from imcc.persistence._checks import check_model
-from imcc.persistence._errors import ModelFileError, UntrustedModelError, damage_reported
+from imcc.persistence._errors import ModelFileError, UntrustedModelError, damage_reported, require
 from imcc.persistence._trust import loads, require_skops, unknown_types
 
 _REFUSED = "pickles can run arbitrary code when they are loaded and are not supported"
@@ -138,14 +138,7 @@ def load_model(path: str | os.PathLike[str], *, trusted: Collection[str] = ()) -
     IMCCClassifier(n_clusters=4)
     >>> folder.cleanup()
     """
-    return load_with_card(path, trusted)[0]
-
-
-def load_with_card(
-    path: str | os.PathLike[str], trusted: Collection[str] = ()
-) -> tuple[Any, ModelCard]:
-    """Load a model and its card from the same reading of a file; see :func:`load_model`."""
-    return load_with_digest(path, trusted)[:2]
+    return load_with_digest(path, trusted)[0]
 
 
 def load_with_digest(
@@ -161,7 +154,7 @@ def load_with_digest(
         raise UntrustedModelError(refused, file)
     with damage_reported(file):
         model = loads(archive, unknown)
-        check_model(model, card, str(file))
+        check_model(model, card)
     return model, card, hashlib.sha256(data).hexdigest()
 
 
@@ -228,20 +221,16 @@ def _open(file: Path) -> tuple[bytes, ModelCard]:
         if CARD not in names:
             raise ModelFileError(
                 "this is a zip archive, not a model file (a .skops file written by imcc); save a "
-                f"model with imcc.persistence.save_model ({_REFUSED})",
-                file,
+                f"model with imcc.persistence.save_model ({_REFUSED})"
             )
         # Nothing is compressed, so that no member can be larger than the file.
-        is_packed = any(info.compress_type != zipfile.ZIP_STORED for info in members)
-        if is_packed or len(names) < len(members):
-            raise ModelFileError("the file is damaged: members are compressed or repeated", file)
+        is_plain = all(info.compress_type == zipfile.ZIP_STORED for info in members)
+        require(is_plain and len(names) == len(members), "members are compressed or repeated")
         about = json.loads(archive.read(CARD))
-        if not isinstance(about, dict):
-            raise ModelFileError("the file is damaged: its card is not an object", file)
+        require(isinstance(about, dict), "its card is not an object")
         expected = about.pop("sha256", None)
-        card = card_of(about, str(file))
-        if _digest(archive, about) != expected:
-            raise ModelFileError("the file is damaged: its checksum is wrong", file)
+        card = card_of(about)
+        require(_digest(archive, about) == expected, "its checksum is wrong")
     return data, card
 
 
@@ -259,17 +248,16 @@ def _digest(archive: zipfile.ZipFile, about: dict[str, Any]) -> str:
 def _checked(data: bytes, card: ModelCard, file: Path) -> tuple[bytes, list[str]]:
     """Return the checked archive, as skops reads it, and the types that are not trusted."""
     with damage_reported(file):
-        archive, types = from_stored(data, card.imcc_version, str(file))
+        archive, types = from_stored(data, card.imcc_version)
         return archive, unknown_types(archive, types)
 
 
 def _dump(model: Any, card: ModelCard) -> bytes:
     """Return the model as an archive, after checking that it can be loaded."""
-    name = "this model"
     try:
         stored = to_stored(require_skops().dumps(model))
-        archive, types = from_stored(stored, card.imcc_version, name)
-        check_model(loads(archive, unknown_types(archive, types)), card, name)
+        archive, types = from_stored(stored, card.imcc_version)
+        check_model(loads(archive, unknown_types(archive, types)), card)
     except ImportError:
         raise
     except Exception as error:  # skops raises what the types in the model make it raise
