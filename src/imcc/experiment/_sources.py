@@ -11,7 +11,7 @@ from typing import Any
 from imcc._utils.validation import check_choice
 from imcc.datasets import Dataset, list_datasets, load_dataset, read
 from imcc.experiment._errors import ExperimentError
-from imcc.experiment._tables import TableData, check_options, load_table
+from imcc.experiment._tables import check_options, load_table
 
 
 @dataclass(frozen=True)
@@ -57,16 +57,14 @@ class DatasetSpec:
             )
         if not self.path:
             return load_dataset(self.name)
+        if self.is_table:
+            return load_table(self.name, self.path[0], self.options)
         return read(list(self.path), **self.options).renamed(self.name)
 
     @property
     def is_table(self) -> bool:
         """Whether the data set is a table with columns of any type."""
         return bool(self.options.get("table"))
-
-    def load_table(self) -> TableData:
-        """Load the table, with the name of the experiment."""
-        return load_table(self.name, self.path[0], self.options)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dict that can be written as JSON."""

@@ -73,10 +73,9 @@ def run_task(
             warnings.simplefilter("ignore", EdgeOfGridWarning)
             meter = Meter()
             if not task.method.is_resolved:
-                task = replace(task, method=task.method.resolve(task.allow))
-            table = task.dataset.load_table() if task.dataset.is_table else None
-            data = task.dataset.load() if table is None else table.labels
-            fingerprint = (data if table is None else table).fingerprint()
+                task = replace(task, method=task.method.resolve())
+            data = task.dataset.load()
+            fingerprint = data.fingerprint()
             if fingerprint != (task.data_fingerprint or fingerprint):
                 raise ExperimentError(
                     f"the data of {task.dataset.name!r} differ from those of existing results, so "
@@ -95,7 +94,7 @@ def run_task(
                     data_fingerprint=fingerprint,
                     seed=seed,
                     n_labels=data.n_labels,
-                    **_measure(task, data, table, seed, device),
+                    **_measure(task, data, seed, device),
                     cpu_seconds=meter.cpu_seconds(),
                     peak_memory=meter.peak_memory(),
                     # Each warning once.
@@ -131,9 +130,7 @@ def _seeded(seed: int) -> Iterator[None]:
         np.random.set_state(numpys)  # noqa: NPY002
 
 
-def _measure(
-    task: Task, data: Dataset, table: TableData | None, seed: int, device: str | None
-) -> dict[str, Any]:
+def _measure(task: Task, data: Dataset, seed: int, device: str | None) -> dict[str, Any]:
     """Split the data, fit the method and score the held-out rows; return fields of a Run."""
     protocol = task.protocol
     train, test = paper_splits(
@@ -144,10 +141,10 @@ def _measure(
         stratified=protocol.stratified,
     )[task.repetition]
     Y, Y_new = data.Y[train], data.Y[test]
-    if table is None:
-        X, X_new = data.X[train], data.X[test]
+    if isinstance(data, TableData):
+        X, X_new = data.features(train, test)
     else:
-        X, X_new = table.features(train, test)
+        X, X_new = data.X[train], data.X[test]
     if task.dataset.standardize:
         # Sparse columns are not centred, so that they stay sparse.
         scaler = StandardScaler(with_mean=not sp.issparse(X)).fit(X)
