@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ from scipy.stats import t as student
 
 from imcc.comparison import holm, wilcoxon_p
 from imcc.datasets import list_datasets
-from imcc_paper._measured import table
+from imcc_paper._measured import digest, table
 from imcc_paper.clustering import BETAS, WEIGHTS, finished, run_of, stored_rows
 from imcc_paper.places import DOCS, RESULTS
 from imcc_paper.reproduction.per_set import interval
@@ -189,11 +188,6 @@ def blocks() -> dict[str, str]:
     }
 
 
-def digest() -> str:
-    """Return what the figure says of the rows it was drawn from."""
-    return "sha256 of the rows: " + hashlib.sha256(ROWS.read_bytes()).hexdigest()
-
-
 def spread(values: Sequence[float], distance: float) -> np.ndarray:
     """Return heights near to values that are at least so far apart, in the order of the values."""
     order = np.argsort(values, kind="stable")
@@ -259,4 +253,4 @@ def plot(runs: pd.DataFrame, path: Path, description: str) -> None:
 
 def draw() -> None:
     """Draw the figure of the page."""
-    plot(gather(stored_rows(ROWS)), FIGURE, digest())
+    plot(gather(stored_rows(ROWS)), FIGURE, digest(ROWS))

@@ -49,7 +49,7 @@ def test_blocks_are_what_the_files_give():
             else:
                 assert path not in reproduce.MEASURED_PAGES or name in FROM_ROWS, name
     assert used == set(blocks)
-    assert approximation.digest() in text(approximation.FIGURE), "run make -C paper"
+    assert _measured.digest(approximation.ROWS) in text(approximation.FIGURE), "run make -C paper"
 
 
 @pytest.mark.parametrize("path", reproduce.MEASURED_PAGES, ids=lambda path: path.stem)
@@ -134,7 +134,7 @@ def test_the_speed_is_measured_and_written(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(classifier, "N_CLUSTERS", 3)
     monkeypatch.setattr(classifier, "GROWTH", (30, 40, 999))
     monkeypatch.setattr(classifier, "ROUNDS", 1)
-    monkeypatch.setattr(classifier, "peak_of_fit", lambda rows: 2.5)
+    monkeypatch.setattr(classifier, "in_own_process", lambda call, rows: 2.5)
     options = ["--rows", "40", "--sample", "2", "--threads", "1", "--csv", str(tmp_path / "a.csv")]
     monkeypatch.setattr("sys.argv", ["classifier", *options])
     classifier.main()
