@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from imcc.comparison import Comparison, ScoreTable, bayesian_signed_rank, effect_size
-from imcc.experiment import EACH, Store
+from imcc.experiment import Store
 from imcc_paper._measured import table
 from imcc_paper.reproduction import paper
 from imcc_paper.reproduction.ranked import (
@@ -242,10 +242,7 @@ def imcc_and_ridge(tables: Tables) -> str:
 
 
 def _reproduced(store: Store) -> str:
-    own, each = (
-        paper.counts(paper.cells(store, selection, "imcc", "imcc"), "welch")
-        for selection in (METRIC, EACH)
-    )
+    own, each = paper.of_imcc(store)
     found = paper.passing(store)
     scores = store.scores(METRIC)
     others = [m for m in found if m in complete_methods(scores, SPLITS) and m != "imcc"]

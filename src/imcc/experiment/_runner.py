@@ -230,6 +230,7 @@ class _Running:
             self.store.check_in_place()
             self._report(None)
         self.store.check_in_place()
+        self.claims.release()  # of what was stopped at the end of the time
         done = self.store.keys()
         missing = self.tasks.keys() - done
         left = missing - self.failures.keys() - set(self.store.running())
@@ -286,8 +287,6 @@ class _Running:
             if too_slow:
                 reason = f"took longer than the timeout of {self.timeout:g} s and was stopped"
                 self._keep(failure(call.task, reason, running))
-            else:
-                self.claims.give_back(call.task.key)
 
     def _keep(self, outcome: Run | Failure) -> None:
         new = self.store.add(outcome)
