@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t as student
 
-from imcc.comparison import holm, wilcoxon_p
+from imcc.comparison import effect_size, holm, wilcoxon_p
 from imcc.datasets import list_datasets
 from imcc_paper._measured import digest, table
 from imcc_paper.clustering import BETAS, WEIGHTS, finished, run_of, stored_rows
@@ -72,8 +71,8 @@ class Effect(NamedTuple):
 def effect_of(values: pd.Series) -> Effect:
     """Return the effect that differences by data set are."""
     gap = np.round(values.to_numpy(), DECIMALS)
-    half = student.ppf(0.975, len(gap) - 1) * gap.std(ddof=1) / np.sqrt(len(gap))
-    return Effect(gap, float(gap.mean()), float(half), wilcoxon_p(gap))
+    mean, (_, high) = effect_size(gap)
+    return Effect(gap, mean, high - mean, wilcoxon_p(gap))
 
 
 def main_effects(runs: pd.DataFrame) -> tuple[Effect, Effect]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,6 +10,7 @@ from sklearn.base import BaseEstimator
 
 from imcc._utils.names import CLASSES
 from imcc._utils.validation import check_choice
+from imcc.datasets._errors import repeated
 from imcc.experiment._describe import (
     ALLOWED,
     build_estimator,
@@ -186,10 +186,9 @@ def make_methods(given: Any, allow: Iterable[str] = ()) -> list[Method]:
         methods = [_make(_own_name(method), method) for method in given]
     else:
         raise ExperimentError(f"methods must be names or estimators, got {given!r}")
-    names = [method.name for method in methods]
-    if repeated := {name for name, count in Counter(names).items() if count > 1}:
+    if twice := repeated(method.name for method in methods):
         raise ExperimentError(
-            f"methods: duplicate names {sorted(repeated)}; use a dictionary with different names"
+            f"methods: duplicate names {twice}; use a dictionary with different names"
         )
     return [replace(method, allow=(*method.allow, *allow)) for method in methods]
 

@@ -88,12 +88,3 @@ def load_table(name: str, path: str, options: Mapping[str, Any]) -> TableData:
     empty = sp.csr_array((source.table.num_rows, len(features)))
     columns = tuple(features), tuple(names)
     return TableData(empty, Y, *columns, name, source=path, table=source.table, schema=schema)
-
-
-def check_options(name: str, options: Mapping[str, Any]) -> None:
-    """Raise an error for options that a table does not have."""
-    if unknown := sorted(set(options) - {"table", *OPTIONS}):
-        raise ExperimentError(
-            f"data set {name!r}: unknown option {unknown[0]!r} for a table; known options are "
-            f"{', '.join(OPTIONS)}"
-        )
