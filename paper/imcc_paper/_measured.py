@@ -13,17 +13,24 @@ from __future__ import annotations
 import argparse
 import csv
 import datetime
+import hashlib
+import multiprocessing
 import os
 import platform
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 from threadpoolctl import threadpool_info
 
 import imcc
+from imcc.datasets import load_dataset
 
 KEYS = ("part", "case", "quantity")
 MACHINE = ("processor", "cores", "python", "numpy", "scipy", "scikit-learn", "imcc")
@@ -94,8 +101,10 @@ class Measurements:
             raise ValueError(f"the rows of {part!r} do not have one {column}: {sorted(found)}")
         return found.pop()
 
-    def save(self, path: Path) -> None:
-        """Write the parts to a file; other parts that it has are kept."""
+    def save(self, path: Path | None) -> None:
+        """Write the parts to a file, if there is one; other parts that it has are kept."""
+        if path is None:
+            return
         kept = Measurements.read(path)._rows
         rows = {key: row for key, row in kept.items() if key[0] not in self.parts()} | self._rows
         order = list(dict.fromkeys(key[0] for key in (*kept, *rows)))
@@ -128,14 +137,54 @@ def _text(value: float) -> str:
     return str(int(value)) if float(value).is_integer() else f"{value:.6g}"
 
 
-def add_csv_option(parser: argparse.ArgumentParser, name: str) -> None:
-    """Add ``--csv FILE``."""
+def make_parser(doc: str, name: str) -> argparse.ArgumentParser:
+    """Return a parser with ``--csv FILE``, described by the first line of a script's docstring."""
+    parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     parser.add_argument(
         "--csv",
         type=Path,
         metavar="FILE",
         help=f"write the numbers to this file, such as results/{name}.csv",
     )
+    return parser
+
+
+def dense_rows(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows of a data set as a dense array, and its labels."""
+    data = load_dataset(name)
+    X = data.X.toarray() if data.is_sparse else data.X
+    return np.ascontiguousarray(X, dtype=np.float64), data.Y
+
+
+def seconds(call: Callable[[], object]) -> float:
+    """Return the time that a call takes."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def memory(entry: str) -> int:
+    """Return the resident size now (VmRSS) or at its largest (VmHWM), in bytes (Linux).
+
+    Mapped parts of files are included.  ``getrusage`` would count the peak of the parent, too.
+    """
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(entry))
+
+
+def in_own_process(call: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what a function returns in a new process, whose peak memory nothing else has raised.
+
+    It is one of the top level of a module.
+    """
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
+        return pool.submit(call, *arguments).result()
+
+
+def digest(path: Path) -> str:
+    """Return what a figure says of the rows that it was drawn from."""
+    return "sha256 of the rows: " + hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], n_left: int = 1) -> str:

@@ -62,13 +62,16 @@ def add_rows(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any
 
 
 def finished(
-    rows: Iterable[Mapping[str, Any]], run_of: Callable[..., Hashable], column: str, all_of: Any
+    rows: Iterable[Mapping[str, Any]],
+    run_of: Callable[..., Hashable],
+    column: str,
+    values_of: Callable[[Any], Iterable[Any]],
 ) -> set[Any]:
-    """Return the runs that have a row for each value of a column."""
+    """Return the runs that have a row for each value of a column that they should have."""
     found: dict[Hashable, set[Any]] = {}
     for row in rows:
         found.setdefault(run_of(row), set()).add(row[column])
-    return {run for run, values in found.items() if values == set(all_of)}
+    return {run for run, values in found.items() if values == set(values_of(run))}
 
 
 def run_all(

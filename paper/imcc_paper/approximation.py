@@ -11,18 +11,14 @@ plot.
 
 from __future__ import annotations
 
-import argparse
-import hashlib
 import pickle
 import time
 from pathlib import Path
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.model_selection import KFold
 
 from imcc import IMCCClassifier
-from imcc.datasets import load_dataset
 from imcc.metrics import evaluate
 from imcc_paper import _measured
 from imcc_paper._measured import Measurements
@@ -95,11 +91,6 @@ def blocks(found: Measurements) -> dict[str, str]:
     return {"approximation": table(results, SHOWN), "approximation-loss": f"{worst:.4f}"}
 
 
-def digest() -> str:
-    """Return what the figure says of the rows it was drawn from."""
-    return "sha256 of the rows: " + hashlib.sha256(ROWS.read_bytes()).hexdigest()
-
-
 def plot(results: Results, path: Path, description: str) -> None:
     """Draw the loss in average precision against the number of components."""
     import matplotlib as mpl
@@ -132,20 +123,18 @@ def plot(results: Results, path: Path, description: str) -> None:
 
 def draw() -> None:
     """Draw the figure of the page."""
-    plot(stored(Measurements.read(ROWS)), FIGURE, digest())
+    plot(stored(Measurements.read(ROWS)), FIGURE, _measured.digest(ROWS))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = _measured.make_parser(__doc__, "approximation")
     parser.add_argument("--folds", type=int, default=5, help="folds (default 5)")
-    _measured.add_csv_option(parser, "approximation")
     options = parser.parse_args()
     found = Measurements()
     for data in DATASETS:
-        dataset = load_dataset(data)
-        X = dataset.X.toarray() if sp.issparse(dataset.X) else dataset.X
+        X, Y = _measured.dense_rows(data)
 
-        def add(case: str, size: int, X=X, Y=dataset.Y, data=data, **parameters) -> None:
+        def add(case: str, size: int, X=X, Y=Y, data=data, **parameters) -> None:
             values = measure(X, Y, options.folds, **parameters)
             found.add(data, f"{case} {size}", **dict(zip(QUANTITIES, values, strict=True)))
 
@@ -156,8 +145,7 @@ def main() -> None:
                     continue  # all rows would be landmarks: the exact model
                 add(case, size, n_components=size, **parameters)
     print(table(stored(found), SHOWN))
-    if options.csv:
-        found.save(options.csv)
+    found.save(options.csv)
 
 
 if __name__ == "__main__":

@@ -11,10 +11,6 @@ downloaded; see :mod:`imcc.datasets`.
 
 from __future__ import annotations
 
-import argparse
-import json
-import subprocess
-import sys
 import time
 import warnings
 from pathlib import Path
@@ -37,10 +33,9 @@ from imcc.baselines import (
     EnsembleClassifierChains,
     KernelRidgeBaseline,
 )
-from imcc.datasets import load_dataset
 from imcc.metrics import METRICS, evaluate
 from imcc_paper import _measured
-from imcc_paper._measured import Measurements
+from imcc_paper._measured import Measurements, dense_rows, in_own_process, memory
 from imcc_paper.methods import ExtraTreesBaseline
 
 # 40 settings of LLSF's and JFSC's grids, with halving over the folds.
@@ -88,16 +83,10 @@ def seeded(model: Any, seed: int) -> Any:
     return clone(model).set_params(**{k: v for k, v in chosen.items() if k in own})
 
 
-def load(name: str) -> tuple[np.ndarray, np.ndarray]:
-    data = load_dataset(name)
-    X = data.X.toarray() if data.is_sparse else data.X
-    return np.ascontiguousarray(X, dtype=np.float64), data.Y
-
-
 def add_metrics(part: str, found: Measurements) -> None:
     """Add the means of all metrics of variants over some splits."""
     for name in DATA[part]:
-        X, Y = load(name)
+        X, Y = dense_rows(name)
         for variant, model in VARIANTS[part].items():
             rows = [one_run(model, X, Y, repetition) for repetition in range(REPETITIONS)]
             means = {m: float(np.mean([row[m] for row in rows])) for m in METRICS}
@@ -125,10 +114,8 @@ def metric_table(found: Measurements, part: str) -> str:
 def add_speed(found: Measurements) -> None:
     """Add time and peak memory of one training run, each in a process of its own."""
     for name in SPEED:
-        command = [sys.executable, "-m", "imcc_paper.baselines", "speed", "--measure", name]
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
         with threadpool_limits(1):
-            found.add("speed", name, **json.loads(done.stdout))
+            found.add("speed", name, **in_own_process(measure, name))
 
 
 def speed_table(found: Measurements) -> str:
@@ -142,27 +129,21 @@ def speed_table(found: Measurements) -> str:
 
 def measure(name: str) -> dict[str, float]:
     """Return time and peak memory of one training run on arts, with one thread."""
-    X, Y = load("arts")
+    X, Y = dense_rows("arts")
     X, _, Y, _ = train_test_split(X, Y, test_size=0.2, random_state=0)
     model = seeded(SPEED[name], 0)
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X[:200, :50], Y[:200, :2])  # imports and thread pools
-        before = _memory("VmRSS")
+        before = memory("VmRSS")
         # Loading the data had a peak of its own: forget it (Linux).
         Path("/proc/self/clear_refs").write_text("5")
         worked = time.process_time()
         model.fit(X, Y)
     return {
         "cpu_seconds": time.process_time() - worked,
-        "copies": (_memory("VmHWM") - before) / X.nbytes,
+        "copies": (memory("VmHWM") - before) / X.nbytes,
     }
-
-
-def _memory(entry: str) -> int:
-    """Return the resident size now (VmRSS) or at its largest (VmHWM), in bytes (Linux)."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(entry))
 
 
 def blocks(found: Measurements) -> dict[str, str]:
@@ -182,14 +163,9 @@ def blocks(found: Measurements) -> dict[str, str]:
 
 def main() -> None:
     """Read the command line and measure."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = _measured.make_parser(__doc__, "baselines")
     parser.add_argument("part", choices=("speed", *VARIANTS))
-    parser.add_argument("--measure", choices=list(SPEED), help=argparse.SUPPRESS)
-    _measured.add_csv_option(parser, "baselines")
     options = parser.parse_args()
-    if options.measure:
-        print(json.dumps(measure(options.measure)))
-        return
     found = Measurements()
     if options.part == "speed":
         add_speed(found)
@@ -197,8 +173,7 @@ def main() -> None:
     else:
         add_metrics(options.part, found)
         print(metric_table(found, options.part))
-    if options.csv:
-        found.save(options.csv)
+    found.save(options.csv)
 
 
 if __name__ == "__main__":

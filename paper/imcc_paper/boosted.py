@@ -9,7 +9,6 @@ experiment reports: average precision, ranking loss, and the CPU seconds of one 
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -115,14 +114,11 @@ def blocks(found: Measurements) -> dict[str, str]:
 
 def main() -> None:
     """Measure everything."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    _measured.add_csv_option(parser, "boosted")
-    path = parser.parse_args().csv
+    path = _measured.make_parser(__doc__, "boosted").parse_args().csv
     found = Measurements()
     add_all(found)
     print("\n\n".join(blocks(found).values()))
-    if path:
-        found.save(path)
+    found.save(path)
 
 
 if __name__ == "__main__":

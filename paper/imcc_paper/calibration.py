@@ -165,28 +165,11 @@ def stored_rows(path: Path) -> list[dict[str, Any]]:
 
 def finished(rows: Iterable[dict[str, Any]]) -> set[Run]:
     """Return the runs that have all of their rows."""
-    found: dict[Run, set[str]] = {}
-    for row in rows:
-        run = Run(row["data"], row["split"], row["method"])
-        found.setdefault(run, set()).add(row["stage"])
-    return {run for run, there in found.items() if there == set(stages(run.method))}
 
+    def run_of(row: dict[str, Any]) -> Run:
+        return Run(row["data"], row["split"], row["method"])
 
-def run_all(runs: Sequence[Run], path: Path, jobs: int, device: str | None) -> int:
-    """Compute what is not in the file yet; return how many runs failed."""
-    done = finished(stored_rows(path))
-    # The longest first, so that none of them is left over at the end.
-    left = sorted(
-        (run for run in runs if run not in done), key=lambda run: -dataset_info(run.data).n_rows
-    )
-    return _rows.run_all(
-        partial(measure, device=device),
-        left,
-        lambda rows: _rows.add_rows(path, COLUMNS, rows),
-        jobs=jobs,
-        name=lambda run: f"{run.method} on {run.data}, split {run.split}",
-        outcome=_in_words,
-    )
+    return _rows.finished(rows, run_of, "stage", lambda run: stages(run.method))
 
 
 def _in_words(rows: Sequence[dict[str, Any]]) -> str:
@@ -246,13 +229,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=1, help="runs at the same time (1)")
     parser.add_argument("--device", help="where IMCC and kernel ridge are computed: cuda")
     asked = parser.parse_args(arguments)
+    done = finished(stored_rows(asked.output))
     runs = [
-        Run(data, split, method)
+        run
         for data in asked.data or [d for d in list_datasets("paper") if d not in LARGE]
         for split in range(asked.splits)
         for method in asked.methods
+        if (run := Run(data, split, method)) not in done
     ]
-    return 1 if run_all(runs, asked.output, asked.jobs, asked.device) else 0
+    failures = _rows.run_all(
+        partial(measure, device=asked.device),
+        # The longest first, so that none of them is left over at the end.
+        sorted(runs, key=lambda run: -dataset_info(run.data).n_rows),
+        lambda rows: _rows.add_rows(asked.output, COLUMNS, rows),
+        jobs=asked.jobs,
+        name=lambda run: f"{run.method} on {run.data}, split {run.split}",
+        outcome=_in_words,
+    )
+    return min(failures, 1)
 
 
 if __name__ == "__main__":

@@ -13,15 +13,10 @@ same number of threads, and take turns.
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
-import subprocess
-import sys
-import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 from scipy.spatial.distance import pdist
@@ -33,11 +28,10 @@ from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
 
 from imcc import IMCCClassifier, IMCCClassifierCV
-from imcc.datasets import load_dataset
 from imcc.estimators import EdgeOfGridWarning
 from imcc.metrics import evaluate
 from imcc_paper import _measured
-from imcc_paper._measured import Measurements
+from imcc_paper._measured import Measurements, in_own_process, memory, seconds
 
 N_CLUSTERS = 64  # of the single fits
 ROUNDS = 5
@@ -47,8 +41,8 @@ GROWTH = (500, 1000, 2000, 4000)
 def load(rows: int) -> tuple[str, np.ndarray, np.ndarray]:
     """Return the name, rows and labels (0/1) of the data to measure on."""
     if os.environ.get("IMCC_DATA_MIRROR"):
-        data = load_dataset("arts")
-        return "arts", np.ascontiguousarray(data.X[:rows], dtype=np.float64), data.Y[:rows]
+        X, Y = _measured.dense_rows("arts")
+        return "arts", X[:rows], Y[:rows]
     X, Y = make_multilabel_classification(
         rows, n_features=462, n_classes=26, n_labels=2, length=35, random_state=0
     )
@@ -75,12 +69,6 @@ def from_scratch(X, Y, X_new, Y_new, n_clusters, alpha, beta, gamma) -> float:
     A = np.linalg.solve(left, right)
     b = (totals - (K @ A).sum(axis=0) - alpha * (K_centers @ A).sum(axis=0)) / total
     return evaluate(Y_new, K_new @ A + b, ["average_precision"])["average_precision"]
-
-
-def seconds(call: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
 
 
 def side_by_side(ours: Callable[[], object], theirs: Callable[[], object]) -> tuple[float, float]:
@@ -111,9 +99,8 @@ def bench_search(X: np.ndarray, Y: np.ndarray, sample: int) -> dict[str, float]:
     each = []
     for i in picked:
         setting = {k: settings[i][k] for k in ("n_clusters", "alpha", "beta", "gamma")}
-        start = time.perf_counter()
-        from_scratch(X[train], Y[train], X[test], Y[test], **setting)
-        each.append(time.perf_counter() - start)
+        parts = X[train], Y[train], X[test], Y[test]
+        each.append(seconds(lambda p=parts, s=setting: from_scratch(*p, **s)))
     return {
         "settings": len(settings),
         "seconds": ours,
@@ -163,28 +150,13 @@ def bench_metrics(found: Measurements) -> None:
 
 
 def peak_of_fit(rows: int) -> float:
-    """Return the peak memory of one rbf fit above the input, in n x n float64 matrices.
-
-    Measured in a process of its own, whose peak nothing else has raised.
-    """
-    module = f"{__package__}.classifier"
-    command = [sys.executable, "-m", module, "--peak", "--rows", str(rows)]
-    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-
-
-def _measure_peak(rows: int) -> float:
+    """Return the peak memory of one rbf fit above the input, in n x n float64 matrices."""
     _, X, Y = load(rows)
     clf = IMCCClassifier(N_CLUSTERS, random_state=0)
     clf.fit(X[:200], Y[:200])  # imports and thread pools
-    before = _peak_kib()
+    before = memory("VmHWM")
     clf.fit(X, Y)
-    return (_peak_kib() - before) * 1024 / (8 * len(X) ** 2)
-
-
-def _peak_kib() -> int:
-    """Return the largest resident size so far (Linux; getrusage would count the parent's too)."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+    return (memory("VmHWM") - before) / (8 * len(X) ** 2)
 
 
 def bench_growth(X: np.ndarray, Y: np.ndarray, found: Measurements) -> None:
@@ -317,19 +289,14 @@ def blocks(found: Measurements) -> dict[str, str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = _measured.make_parser(__doc__, "speed")
     parser.add_argument("--rows", type=int, default=4000, help="training rows (default 4000)")
     parser.add_argument("--sample", type=int, default=12, help="settings timed from scratch")
     parser.add_argument(
         "--threads", type=int, default=os.cpu_count(), help="threads for both sides"
     )
     parser.add_argument("--no-growth", action="store_true", help="leave out time against rows")
-    parser.add_argument("--peak", action="store_true", help=argparse.SUPPRESS)
-    _measured.add_csv_option(parser, "speed")
     options = parser.parse_args()
-    if options.peak:
-        print(_measure_peak(options.rows))
-        return
     name, X, Y = load(options.rows)
     found = Measurements()
     with threadpool_limits(options.threads):
@@ -338,13 +305,12 @@ def main() -> None:
         bench_grids(X, Y, found)
         bench_fit(X, Y, found)
         bench_metrics(found)
-        found.add("memory", "rbf", matrices=peak_of_fit(len(X)))
+        found.add("memory", "rbf", matrices=in_own_process(peak_of_fit, len(X)))
         if not options.no_growth:
             bench_growth(X, Y, found)
     shown = blocks(found)
     print(f"{shown['speed']}\n\n{shown['growth']}")
-    if options.csv:
-        found.save(options.csv)
+    found.save(options.csv)
 
 
 if __name__ == "__main__":

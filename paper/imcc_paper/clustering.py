@@ -245,23 +245,7 @@ def run_of(row: Mapping[str, Any]) -> Run:
 
 def finished(rows: Iterable[Mapping[str, Any]]) -> set[Run]:
     """Return the runs that have the rows of all variants."""
-    return _rows.finished(rows, run_of, "variant", VARIANTS)
-
-
-def run_all(
-    runs: Sequence[Run], path: Path, jobs: int, device: str | None, budget: float = np.inf
-) -> int:
-    """Compute what is not in the file yet, until the time is over; return how many runs failed."""
-    done = finished(stored_rows(path))
-    return _rows.run_all(
-        partial(measure, device=device),
-        [run for run in runs if run not in done],
-        lambda rows: _rows.add_rows(path, COLUMNS, rows),
-        jobs=jobs,
-        name=lambda run: f"{run.data}, split {run.split}, {run.percent} %",
-        outcome=_in_words,
-        seconds=budget,
-    )
+    return _rows.finished(rows, run_of, "variant", lambda _: VARIANTS)
 
 
 def _in_words(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -295,8 +279,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--for", type=float, default=np.inf, dest="budget", metavar="SECONDS")
     asked = parser.parse_args(arguments)
     data = asked.data or [*list_datasets("paper"), *list_datasets("outside")]
-    runs = plan(data, asked.splits, asked.percents)
-    return 1 if run_all(runs, asked.output, asked.jobs, asked.device, asked.budget) else 0
+    done = finished(stored_rows(asked.output))
+    failures = _rows.run_all(
+        partial(measure, device=asked.device),
+        [run for run in plan(data, asked.splits, asked.percents) if run not in done],
+        lambda rows: _rows.add_rows(asked.output, COLUMNS, rows),
+        jobs=asked.jobs,
+        name=lambda run: f"{run.data}, split {run.split}, {run.percent} %",
+        outcome=_in_words,
+        seconds=asked.budget,
+    )
+    return min(failures, 1)
 
 
 if __name__ == "__main__":

@@ -5,18 +5,16 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t as student
 
-from imcc.comparison import holm, wilcoxon_p
+from imcc.comparison import effect_size, holm, wilcoxon_p
 from imcc.datasets import list_datasets
-from imcc_paper._measured import table
+from imcc_paper._measured import digest, table
 from imcc_paper.clustering import BETAS, WEIGHTS, finished, run_of, stored_rows
 from imcc_paper.places import DOCS, RESULTS
 from imcc_paper.reproduction.per_set import interval
@@ -73,8 +71,8 @@ class Effect(NamedTuple):
 def effect_of(values: pd.Series) -> Effect:
     """Return the effect that differences by data set are."""
     gap = np.round(values.to_numpy(), DECIMALS)
-    half = student.ppf(0.975, len(gap) - 1) * gap.std(ddof=1) / np.sqrt(len(gap))
-    return Effect(gap, float(gap.mean()), float(half), wilcoxon_p(gap))
+    mean, (_, high) = effect_size(gap)
+    return Effect(gap, mean, high - mean, wilcoxon_p(gap))
 
 
 def main_effects(runs: pd.DataFrame) -> tuple[Effect, Effect]:
@@ -189,11 +187,6 @@ def blocks() -> dict[str, str]:
     }
 
 
-def digest() -> str:
-    """Return what the figure says of the rows it was drawn from."""
-    return "sha256 of the rows: " + hashlib.sha256(ROWS.read_bytes()).hexdigest()
-
-
 def spread(values: Sequence[float], distance: float) -> np.ndarray:
     """Return heights near to values that are at least so far apart, in the order of the values."""
     order = np.argsort(values, kind="stable")
@@ -259,4 +252,4 @@ def plot(runs: pd.DataFrame, path: Path, description: str) -> None:
 
 def draw() -> None:
     """Draw the figure of the page."""
-    plot(gather(stored_rows(ROWS)), FIGURE, digest())
+    plot(gather(stored_rows(ROWS)), FIGURE, digest(ROWS))

@@ -16,13 +16,10 @@ run can be interrupted.  Memory is read from ``/proc``, on Linux.
 
 from __future__ import annotations
 
-import argparse
 import importlib
-import multiprocessing
 import time
 import warnings
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +31,7 @@ from imcc import KernelEnsembleClassifier
 from imcc.datasets import read
 from imcc.metrics import average_precision
 from imcc_paper import _measured
-from imcc_paper._measured import Measurements, table
+from imcc_paper._measured import Measurements, in_own_process, memory, table
 
 SEED = 5000
 N_TEST = 5000
@@ -42,12 +39,6 @@ N_TEST = 5000
 BUDGETS = (150, 200, 360, 800, 0)
 #: Rows, features and labels.
 SIZES = ((2000, 100, 20), (4000, 200, 200), (9000, 200, 50))
-
-
-def memory(name: str) -> float:
-    """Return the memory of this process in bytes: VmRSS, or VmHWM for the most until now."""
-    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    return 1024.0 * next(float(line.split()[1]) for line in lines if line.startswith(name))
 
 
 def fit(data: tuple[Any, ...], options: dict[str, Any], threads: int) -> dict[str, float]:
@@ -86,9 +77,7 @@ def measure(
     """Fit in another process, unless that was done before."""
     if part in found.parts():
         return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=context) as pool:
-        found.add(part, "ensemble", **pool.submit(fit, data(), options, threads).result())
+    found.add(part, "ensemble", **in_own_process(fit, data(), options, threads))
 
 
 def measured(found: Measurements, kind: str) -> list[dict[str, float]]:
@@ -156,7 +145,7 @@ def draw(found: Measurements, path: Path) -> None:
 
 def main() -> None:
     """Read the command line and measure what was asked for."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = _measured.make_parser(__doc__, "ensemble_budget")
     parser.add_argument("--file", help="a data set of which rows are fitted with several budgets")
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument(
@@ -165,7 +154,6 @@ def main() -> None:
     parser.add_argument("--sizes", action="store_true", help="fit made-up rows of several sizes")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--picture", type=Path, help="draw the measurements of --csv, measure none")
-    _measured.add_csv_option(parser, "ensemble_budget")
     options = parser.parse_args()
     found = Measurements.read(options.csv) if options.csv else Measurements()
     if options.picture:
@@ -188,8 +176,7 @@ def main() -> None:
             fits.append((name, lambda size=size: make(*size), {"views": ("standard",)}))
     for name, data_of, limit in fits:
         measure(found, name, data_of, limit, options.threads)
-        if options.csv:
-            found.save(options.csv)
+        found.save(options.csv)
 
 
 if __name__ == "__main__":

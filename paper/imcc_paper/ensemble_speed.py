@@ -166,7 +166,7 @@ def draw_growth(found: Measurements, path: Path) -> None:
 
 def main() -> None:
     """Read the command line and measure what was asked for."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = _measured.make_parser(__doc__, "ensemble_speed")
     parser.add_argument("--data", nargs="+", default=list(DATA))
     parser.add_argument("--file", help="a data set of which parts are measured")
     parser.add_argument("--rows", type=int, nargs="+", default=[1000, 3000, 10_000])
@@ -175,7 +175,6 @@ def main() -> None:
     parser.add_argument("--device", help="a device of the ensemble, such as cuda")
     parser.add_argument("--max-memory", type=float, help="of the ensemble, in bytes")
     parser.add_argument("--picture", type=Path, help="draw the measurements of --csv, measure none")
-    _measured.add_csv_option(parser, "ensemble_speed")
     options = parser.parse_args()
     if options.picture:
         draw_growth(Measurements.read(options.csv), options.picture)
@@ -194,8 +193,7 @@ def main() -> None:
         for name in options.data:
             measure(found, part, name, split(name), options)
     print(speed_table(found, part))
-    if options.csv:
-        found.save(options.csv)
+    found.save(options.csv)
 
 
 if __name__ == "__main__":

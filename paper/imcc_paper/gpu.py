@@ -15,13 +15,11 @@ differs from that of the CPU.
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import os
 import platform
 import statistics
 import sys
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -31,10 +29,9 @@ from sklearn.cluster import KMeans
 from sklearn.model_selection import KFold
 
 from imcc import IMCCClassifier, IMCCClassifierCV
-from imcc.datasets import load_dataset
 from imcc.metrics import METRICS
 from imcc_paper import _measured
-from imcc_paper._measured import Measurements
+from imcc_paper._measured import Measurements, seconds
 from imcc_paper.scale import N_CLUSTERS, N_FEATURES, N_LABELS, make_rows
 
 ROUNDS = 5
@@ -55,9 +52,8 @@ SETTINGS = [
 
 def load(name: str, rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the first rows and labels of a data set."""
-    data = load_dataset(name)
-    X = data.X.toarray() if hasattr(data.X, "toarray") else data.X
-    return np.ascontiguousarray(X[:rows], dtype=np.float64), np.asarray(data.Y[:rows])
+    X, Y = _measured.dense_rows(name)
+    return X[:rows], Y[:rows]
 
 
 def made_up(rows: int, features: int, labels: int) -> tuple[np.ndarray, np.ndarray]:
@@ -66,12 +62,6 @@ def made_up(rows: int, features: int, labels: int) -> tuple[np.ndarray, np.ndarr
     X = rng.normal(size=(rows, features))
     outputs = X @ rng.normal(size=(features, labels)) + rng.normal(size=(rows, labels))
     return X, outputs > 0.8 * np.sqrt(features)
-
-
-def wall(call: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
 
 
 def check_fits(X: np.ndarray, Y: np.ndarray, device: str) -> list[str]:
@@ -146,8 +136,8 @@ def timed(call: Callable[[], object], device: str) -> dict[str, float]:
     """Return the median time of some calls after one to warm up, and the peak of device memory."""
     reset_peak(device)
     call()
-    seconds = statistics.median(wall(call) for _ in range(ROUNDS))
-    return {"seconds": seconds, "peak_gib": peak_gib(device)}
+    median = statistics.median(seconds(call) for _ in range(ROUNDS))
+    return {"seconds": median, "peak_gib": peak_gib(device)}
 
 
 def describe_device(device: str) -> str:
@@ -287,12 +277,11 @@ def blocks(found: Measurements) -> dict[str, str]:
 
 def main() -> int:
     """Read the command line, check and measure."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = _measured.make_parser(__doc__, "gpu")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--only", nargs="*", default=WHAT, choices=WHAT)
     parser.add_argument("--stream-rows", type=int, default=10_000_000)
     parser.add_argument("--components", type=int, default=2000, help="of the stream's fit")
-    _measured.add_csv_option(parser, "gpu")
     options = parser.parse_args()
     device = options.device
     found = Measurements(device=describe_device(device))
@@ -312,7 +301,7 @@ def main() -> int:
             found.add(name, "search", **values, rows=len(X), labels=Y.shape[1])
     if "cpu" in options.only:
         X, Y = load("arts", 4000)
-        took = wall(lambda: IMCCClassifierCV(grid="paper", random_state=0).fit(X, Y))
+        took = seconds(lambda: IMCCClassifierCV(grid="paper", random_state=0).fit(X, Y))
         found.add("cpu", "arts", seconds=took, cores=os.cpu_count() or 0)
     if "fit" in options.only:
         X, Y = made_up(FIT_ROWS, 100, 20)
@@ -330,8 +319,7 @@ def main() -> int:
     print("\n".join(lines) + "\n\n" + time_table(found))
     if "memory" in options.only:
         print("\n" + memory_table(found))
-    if options.csv:
-        found.save(options.csv)
+    found.save(options.csv)
     return int(any("NOT" in line for line in lines))
 
 

@@ -12,9 +12,7 @@ given label, those on its list first.
 
 from __future__ import annotations
 
-import argparse
 import itertools
-from typing import Any
 
 import numpy as np
 
@@ -54,8 +52,7 @@ def cleanlab_order(given: np.ndarray, chances: np.ndarray) -> tuple[np.ndarray, 
 def lists(name: str, kind: str, seed: int) -> dict[str, float]:
     """Return the lengths of both lists, and how many flips are in them."""
     data = load_dataset(name)
-    Y: Any = data.Y.toarray() if hasattr(data.Y, "toarray") else data.Y
-    Y = np.asarray(Y) > 0
+    Y = data.Y > 0
     flips = flipped(Y, kind, seed)
     given = Y ^ flips
     model = KernelEnsembleClassifier(random_state=0).fit(data.X, given.astype(int))
@@ -103,9 +100,8 @@ def blocks(found: Measurements) -> dict[str, str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = _measured.make_parser(__doc__, "label_issues")
     parser.add_argument("--part", choices=DATA, help="one of the parts only")
-    _measured.add_csv_option(parser, "label_issues")
     options = parser.parse_args()
     found = Measurements()
     for part in [options.part] if options.part else DATA:
@@ -114,8 +110,7 @@ def main() -> None:
             means = {key: float(np.mean([one[key] for one in each])) for key in each[0]}
             found.add(part, f"{name} {kind}", **means)
     print(blocks(found)["label-issues"])
-    if options.csv:
-        found.save(options.csv)
+    found.save(options.csv)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ The data sets are found through ``IMCC_DATA_MIRROR`` or downloaded; see :mod:`im
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
 from sklearn.metrics import f1_score
@@ -17,10 +16,7 @@ from sklearn.model_selection import KFold
 from imcc import IMCCClassifier, TableClassifier
 from imcc.datasets import Dataset, load_dataset, paper_splits
 from imcc.estimators import TunedThresholds
-from imcc.inspection import (
-    explain_columns,
-    inspect_model,
-)
+from imcc.inspection import explain_columns, inspect_model
 from imcc.metrics import hamming_loss
 from imcc.tables import example_table
 from imcc_paper import _measured
@@ -108,10 +104,9 @@ def ticket() -> Any:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = _measured.make_parser(__doc__, "looking")
     parser.add_argument("--data", nargs="*", default=DATA)
     parser.add_argument("--splits", type=int, default=3)
-    _measured.add_csv_option(parser, "looking")
     options = parser.parse_args()
     found = Measurements()
     for name in options.data:
@@ -130,8 +125,7 @@ def main() -> None:
     )
     for name, text in blocks(found).items():
         print(f"{name}:\n{text}\n")
-    if options.csv:
-        found.save(options.csv)
+    found.save(options.csv)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 from imcc.datasets import dataset_info, list_datasets
 from imcc.metrics import METRICS, evaluate
 from imcc_paper import _measured, _rows
-from imcc_paper.baselines import ALGORITHMS, load, seeded
+from imcc_paper.baselines import ALGORITHMS, seeded
 from imcc_paper.places import RESULTS
 
 ROWS = RESULTS / "one_repetition.csv"
@@ -41,7 +41,7 @@ class Run(NamedTuple):
 
 def measure(run: Run) -> list[dict[str, Any]]:
     """Train and judge one algorithm on one data set, with one thread."""
-    X, Y = load(run.data)
+    X, Y = _measured.dense_rows(run.data)
     X, X_new, Y, Y_new = train_test_split(X, Y, test_size=0.2, random_state=0)
     model = seeded(ALGORITHMS[run.algorithm], 0)
     with threadpool_limits(1), warnings.catch_warnings():

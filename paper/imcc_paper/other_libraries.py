@@ -18,7 +18,6 @@ is not tried on further splits of the same data.
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import subprocess
 import sys
@@ -194,10 +193,9 @@ def run(file: Path, method: str) -> None:
 
 
 def read(path: Path = ROWS) -> list[dict[str, str]]:
-    if not path.exists():
-        return []
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+    from imcc_paper._rows import read_rows  # not there in the environments of others
+
+    return read_rows(path, COLUMNS)
 
 
 def compare(
@@ -210,6 +208,7 @@ def compare(
 
     from imcc.datasets import load_dataset, paper_splits
     from imcc.metrics import average_precision
+    from imcc_paper._rows import add_rows
 
     methods = []
     for python in [sys.executable, *others]:
@@ -219,11 +218,7 @@ def compare(
         methods += [(python, *item) for item in json.loads(listed.stdout.splitlines()[-1])]
     have = {(row["data"], int(row["split"]), row["method"]) for row in read(path)}
     failed = {(row["data"], row["method"]) for row in read(path) if row["error"]}
-    new = not path.exists()
-    with tempfile.TemporaryDirectory() as folder, path.open("a", newline="", encoding="utf-8") as f:
-        writer = csv.DictWriter(f, COLUMNS, lineterminator="\n")
-        if new:
-            writer.writeheader()
+    with tempfile.TemporaryDirectory() as folder:
         for name in names:
             data = load_dataset(name)
             for split, (train, test) in enumerate(paper_splits(data, n_splits=splits)):
@@ -258,8 +253,7 @@ def compare(
                             "fit_seconds": f"{out['seconds'][0]:.3f}",
                             "predict_seconds": f"{out['seconds'][1]:.3f}",
                         }
-                    writer.writerow(row)
-                    f.flush()
+                    add_rows(path, COLUMNS, [row])
                     print(*row.values(), sep="  ", flush=True)
 
 
@@ -269,7 +263,7 @@ def page_table(rows: Sequence[dict[str, str]]) -> str:
     Of each method the average precision by data set, the other metrics as means over data sets, and
     the time for all of them.  Methods that failed are left out.
     """
-    from imcc_paper._measured import table  # not there in the environments of others
+    from imcc_paper._measured import table
 
     names = [name for name in DATA if any(row["data"] == name for row in rows)]
     order = {name: i for i, library in enumerate(LIBRARIES) for name in library}

@@ -9,9 +9,6 @@ over the ten splits of the experiment.
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
-
 import numpy as np
 
 from imcc.datasets import Dataset, list_datasets, load_dataset, paper_splits
@@ -45,9 +42,7 @@ def blocks(found: Measurements) -> dict[str, str]:
 
 def main() -> None:
     """Read the command line and count."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    _measured.add_csv_option(parser, "repeated_rows")
-    path: Path | None = parser.parse_args().csv
+    path = _measured.make_parser(__doc__, "repeated_rows").parse_args().csv
     found = Measurements()
     for name in list_datasets("paper"):
         dataset = load_dataset(name)
@@ -55,8 +50,7 @@ def main() -> None:
         shares = np.mean([repeated(dataset, train, test) for train, test in splits], axis=0)
         found.add(PART, name, features=shares[0], with_labels=shares[1])
     print(blocks(found)["repeated-rows"])
-    if path:
-        found.save(path)
+    found.save(path)
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ from imcc_paper import (
     table_encodings,
     tables,
 )
-from imcc_paper._measured import Measurements, table
+from imcc_paper._measured import Measurements, digest, table
 from imcc_paper.places import DOCS, RESULTS, ROOT
 from imcc_paper.reproduction import claims, figure, paper, screen
 from imcc_paper.reproduction import tables as appendix
@@ -69,30 +69,14 @@ STUDIES = (
     table_encodings,
     tables,
 )
-#: The pages whose numbers are measured.
-MEASURED_PAGES = tuple(
-    DOCS / f"{name}.md"
-    for name in (
-        *("performance", "scale", "gpu", "looking_into_a_model", "baselines"),
-        "saving_and_serving",
-    )
+_MARK = "<!-- make reproduce: "
+#: The files that have marked blocks.
+MARKED = tuple(
+    path
+    for path in (ROOT / "README.md", RESULTS / "README.md", *sorted(DOCS.glob("*.md")))
+    if _MARK in path.read_text("utf-8")
 )
-MARKED = (
-    ROOT / "README.md",
-    RESULTS / "README.md",
-    DOCS / "index.md",
-    DOCS / "reproduction.md",
-    DOCS / "compared_with.md",
-    DOCS / "does_clustering_help.md",
-    DOCS / "datasets.md",
-    DOCS / "when_to_use.md",
-    DOCS / "ensemble.md",
-    DOCS / "probabilities.md",
-    DOCS / "rare_labels.md",
-    DOCS / "tables.md",
-    *MEASURED_PAGES,
-)
-_BLOCK = re.compile(r"(<!-- make reproduce: ([\w-]+) -->\n?)(.*?)(\n?<!-- end -->)", re.S)
+_BLOCK = re.compile(rf"({_MARK}([\w-]+) -->\n?)(.*?)(\n?<!-- end -->)", re.S)
 # docs/when_to_use.md shows these, in this order.
 _SHOWN = (
     "logistic",
@@ -174,10 +158,7 @@ def blocks(
         ),
     )
     yield "counts", paper.readme_counts(store)
-    own, each = (
-        paper.counts(paper.cells(store, selection, "imcc", "imcc"), "welch")
-        for selection in paper.SELECTIONS
-    )
+    own, each = paper.of_imcc(store)
     yield (
         "verdict",
         f"With each metric choosing its own setting, {each['reproduced']} of the paper's "
@@ -253,7 +234,7 @@ def stale(built: Built) -> list[Path]:
     found += [
         script.FIGURE
         for script in (approximation, clustering_page)
-        if script.digest() not in script.FIGURE.read_text("utf-8")
+        if digest(script.ROWS) not in script.FIGURE.read_text("utf-8")
     ]
     with tempfile.TemporaryDirectory() as name:
         new = built.figure.save(Path(name) / FIGURE.name).read_text("utf-8")

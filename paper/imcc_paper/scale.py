@@ -15,13 +15,8 @@ k-means.  Both read the same file with the same number of threads.  The files ar
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
-import subprocess
-import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from imcc import IMCCClassifier
 from imcc_paper import _measured
-from imcc_paper._measured import Measurements
+from imcc_paper._measured import Measurements, in_own_process, memory, seconds
 from imcc_paper.places import RESULTS
 
 N_FEATURES, N_LABELS, N_CLUSTERS, N_COMPONENTS = 100, 20, 64, 1000
@@ -110,28 +105,13 @@ UNAVOIDABLE = {
 }
 
 
-def peak_mib() -> float:
-    """Return the largest resident size so far, mapped parts of files included (Linux)."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
-
-
-def measure(case: str, folder: Path, rows: int) -> dict[str, float]:
+def measure(case: str, folder: Path, rows: int, threads: int | None = None) -> dict[str, float]:
     X, Y = (np.load(path, mmap_mode="r") for path in files(folder, rows))
     clf = IMCCClassifier(N_CLUSTERS, lloyd_passes=LLOYD_PASSES, random_state=0, **CASES[case])
-    start = time.perf_counter()
-    clf.fit(X, Y)
-    fit, peak = time.perf_counter() - start, peak_mib()
-    start = time.perf_counter()
-    UNAVOIDABLE[case](X, clf)
-    arithmetic = time.perf_counter() - start
+    with threadpool_limits(threads):
+        fit, peak = seconds(lambda: clf.fit(X, Y)), memory("VmHWM") / 2**20
+        arithmetic = seconds(lambda: UNAVOIDABLE[case](X, clf))
     return {"fit_seconds": fit, "arithmetic_seconds": arithmetic, "peak_mib": peak}
-
-
-def in_own_process(case: str, folder: Path, rows: int, threads: int) -> dict[str, float]:
-    command = [sys.executable, "-m", f"{__package__}.scale", "--one", case]
-    command += ["--folder", str(folder), "--rows", str(rows), "--threads", str(threads)]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 def bench_files(folder: Path, counts: list[int], threads: int, found: Measurements) -> None:
@@ -139,7 +119,8 @@ def bench_files(folder: Path, counts: list[int], threads: int, found: Measuremen
     for case in CASES:
         for rows in counts:
             files(folder, rows)
-            found.add("files", f"{case} {rows}", **in_own_process(case, folder, rows, threads))
+            values = in_own_process(measure, case, folder, rows, threads)
+            found.add("files", f"{case} {rows}", **values)
 
 
 def files_table(found: Measurements) -> str:
@@ -167,22 +148,16 @@ def blocks(found: Measurements) -> dict[str, str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = _measured.make_parser(__doc__, "scale")
     parser.add_argument("--rows", type=int, nargs="+", default=[100_000, 300_000, 1_000_000])
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "imcc_scale")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--one", choices=CASES, help=argparse.SUPPRESS)
-    _measured.add_csv_option(parser, "scale")
     options = parser.parse_args()
-    with threadpool_limits(options.threads):
-        if options.one:
-            print(json.dumps(measure(options.one, options.folder, options.rows[0])))
-            return
-        found = Measurements()
+    found = Measurements()
+    with threadpool_limits(options.threads):  # which the rows say
         bench_files(options.folder, options.rows, options.threads, found)
-        print(files_table(found))
-    if options.csv:
-        found.save(options.csv)
+    print(files_table(found))
+    found.save(options.csv)
 
 
 if __name__ == "__main__":

@@ -207,7 +207,7 @@ def blocks(found: Measurements) -> dict[str, str]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Read the command line and print the numbers."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = _measured.make_parser(__doc__, "serving")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="processes to try")
     parser.add_argument("--rate", type=float, default=210, help="requests per second")
     parser.add_argument("--requests", type=int, default=12_600, help="requests at that rate")
@@ -215,15 +215,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--flood", type=int, default=100_000, help="requests to see the memory; 0: none"
     )
     parser.add_argument("--seconds", type=float, default=1800, help="the longest time of a run")
-    _measured.add_csv_option(parser, "serving")
     asked = parser.parse_args(arguments)
     if shutil.which("hey") is None:
         parser.error("the load generator hey is not installed: apt-get install hey")
     found = Measurements()
     measure(asked, found)
     print(blocks(found)["serving"])
-    if asked.csv:
-        found.save(asked.csv)
+    found.save(asked.csv)
 
 
 if __name__ == "__main__":

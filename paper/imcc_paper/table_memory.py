@@ -11,31 +11,29 @@ the file.
 from __future__ import annotations
 
 import argparse
-import subprocess
-import sys
+import importlib
 import tempfile
 from pathlib import Path
 
 import numpy as np
 
-# Imports come first, so that only the work is counted.
-_PROGRAM = """
-import resource, sys
-import numpy as np
-import pandas, pyarrow.compute, pyarrow.csv
 from imcc.tables import TableEncoder, read_table
+from imcc_paper._measured import in_own_process, memory
 
-TableEncoder().fit_transform({"a": np.arange(30.0) % 7, "b": ["x", "y", "z"] * 10})
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-encoder = TableEncoder()
-features = encoder.fit_transform(read_table(sys.argv[1]))
-read = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-shape = features.shape
-del features
-again = encoder.transform(read_table(sys.argv[1]))
-after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-print(before * 1024, read * 1024, after * 1024, *shape)
-"""
+
+def encode(path: Path) -> tuple[int, int, int, int]:
+    """Read and encode a table twice; return the peaks before, between and after, and the width."""
+    for name in ("pandas", "pyarrow.compute", "pyarrow.csv"):  # so that only the work is counted
+        importlib.import_module(name)
+    TableEncoder().fit_transform({"a": np.arange(30.0) % 7, "b": ["x", "y", "z"] * 10})
+    before = memory("VmHWM")
+    encoder = TableEncoder()
+    features = encoder.fit_transform(read_table(path))
+    fitted, n_features = memory("VmHWM"), features.shape[1]
+    del features
+    again = encoder.transform(read_table(path))
+    assert again.shape[1] == n_features
+    return before, fitted, memory("VmHWM"), n_features
 
 
 def write(path: Path, n_rows: int, n_columns: int, seed: int = 0) -> None:
@@ -79,13 +77,7 @@ def measure(n_rows: int, n_columns: int, text: int = 0) -> dict[str, float]:
         else:
             write(path, n_rows, n_columns)
         size = path.stat().st_size
-        done = subprocess.run(
-            [sys.executable, "-c", _PROGRAM, str(path)],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-    before, fitted, after, _, n_features = map(int, done.stdout.split())
+        before, fitted, after, n_features = in_own_process(encode, path)
     return {
         "size": size,
         "fit": (fitted - before) / size,

@@ -18,7 +18,7 @@ def test_models_are_seeded_where_they_have_a_seed():
 
 def test_means_of_the_metrics_of_variants(small_problem, tmp_path, monkeypatch, capsys):
     X, Y, *_ = small_problem
-    monkeypatch.setattr(script, "load", lambda name: (X, Y))
+    monkeypatch.setattr(script, "dense_rows", lambda name: (X, Y))
     monkeypatch.setitem(script.VARIANTS, "mahr", {"MAHR": script.MAHR(n_rounds=3)})
     file = tmp_path / "rows.csv"
     monkeypatch.setitem(script.DATA, "mahr", ("made-up",))
@@ -41,7 +41,7 @@ def test_the_table_of_time_and_memory():
 
 def test_a_repetition_is_computed_once(small_problem, tmp_path, monkeypatch):
     X, Y, *_ = small_problem
-    monkeypatch.setattr(one_repetition, "load", lambda name: (X, Y))
+    monkeypatch.setattr(one_repetition._measured, "dense_rows", lambda name: (X, Y))
     monkeypatch.setattr(one_repetition, "ALGORITHMS", {"LLSF": script.LLSF()})
     monkeypatch.setattr(one_repetition, "DATA", ("scene", "bibtex"))
     file = tmp_path / "rows.csv"

@@ -45,7 +45,7 @@ def test_budgets_are_measured_once_each(small_problem, tmp_path, monkeypatch):
     assert "| 60 x 5 x 4 | exact |" in ensemble_budget.budget_table(
         Measurements.read(csv), "budget"
     )
-    monkeypatch.setattr(ensemble_budget, "ProcessPoolExecutor", None)
+    monkeypatch.setattr(ensemble_budget, "in_own_process", None)
     ensemble_budget.main()  # has nothing left to do
     monkeypatch.setattr("sys.argv", [*words, "--picture", str(tmp_path / "budget.png")])
     ensemble_budget.main()

@@ -6,7 +6,7 @@ import pytest
 
 from imcc_paper import _measured, approximation, classifier, reproduce
 from imcc_paper._measured import Measurements
-from imcc_paper.places import RESULTS
+from imcc_paper.places import DOCS, RESULTS
 
 BLOCK = re.compile(r"<!-- make reproduce: ([\w-]+) -->(\n?)(.*?)\n?<!-- end -->", re.S)
 # Numbers that look measured: of seconds, of bytes, shares, speed-ups, average precisions.
@@ -30,6 +30,14 @@ ALLOWED = {
         *(".874", ".42", ".18", ".877"),  # tests/baselines/test_real_data.py
     },
 }
+# The pages whose numbers are measured.
+MEASURED_PAGES = [
+    DOCS / f"{name}.md"
+    for name in (
+        *("performance", "scale", "gpu", "looking_into_a_model", "baselines"),
+        "saving_and_serving",
+    )
+]
 # Written from rows.
 FROM_ROWS = {"baselines", "imcc-ridge", "one-repetition"}
 
@@ -47,12 +55,12 @@ def test_blocks_are_what_the_files_give():
                 assert shown == blocks[name], f"{name} in {path.name}: run make -C paper"
                 used.add(name)
             else:
-                assert path not in reproduce.MEASURED_PAGES or name in FROM_ROWS, name
+                assert path not in MEASURED_PAGES or name in FROM_ROWS, name
     assert used == set(blocks)
-    assert approximation.digest() in text(approximation.FIGURE), "run make -C paper"
+    assert _measured.digest(approximation.ROWS) in text(approximation.FIGURE), "run make -C paper"
 
 
-@pytest.mark.parametrize("path", reproduce.MEASURED_PAGES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", MEASURED_PAGES, ids=lambda path: path.stem)
 def test_measured_numbers_are_only_in_blocks(path):
     prose = re.sub(r"```.*?```", "", BLOCK.sub("", text(path)), flags=re.S)
     prose = " ".join(re.sub(r"`[^`]*`", "", prose).split())
@@ -69,7 +77,7 @@ def test_a_number_inside_of_a_line_does_not_begin_it():
 
 
 def test_a_changed_number_is_noticed():
-    page = text(reproduce.MEASURED_PAGES[0])
+    page = text(MEASURED_PAGES[0])
     blocks = reproduce.measured_blocks()
     changed = re.sub(r"\d+ times faster", "9999 times faster", page)
     assert changed != page
@@ -134,7 +142,7 @@ def test_the_speed_is_measured_and_written(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(classifier, "N_CLUSTERS", 3)
     monkeypatch.setattr(classifier, "GROWTH", (30, 40, 999))
     monkeypatch.setattr(classifier, "ROUNDS", 1)
-    monkeypatch.setattr(classifier, "peak_of_fit", lambda rows: 2.5)
+    monkeypatch.setattr(classifier, "in_own_process", lambda call, rows: 2.5)
     options = ["--rows", "40", "--sample", "2", "--threads", "1", "--csv", str(tmp_path / "a.csv")]
     monkeypatch.setattr("sys.argv", ["classifier", *options])
     classifier.main()

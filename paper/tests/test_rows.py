@@ -25,7 +25,9 @@ def read(path):
 
 
 def finished(rows):
-    return _rows.finished(rows, lambda row: Run(row["data"], row["split"]), "stage", ("a", "b"))
+    return _rows.finished(
+        rows, lambda row: Run(row["data"], row["split"]), "stage", lambda run: ("a", "b")
+    )
 
 
 def test_rows_come_back_and_one_that_was_cut_off_counts_as_none(tmp_path):

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from imcc import IMCCClassifierCV
 from imcc.datasets import write
 from imcc.experiment import Experiment, ExperimentError, load_experiment
-from imcc.experiment._describe import build_estimator, describe_estimator
+from imcc.experiment._describe import build_estimator, describe_estimator, packages_of
 from imcc.experiment._methods import NAMED, make_methods
 from imcc.experiment._plan import load_methods
 from tests.experiment.conftest import ALLOW, DICE
@@ -154,7 +154,7 @@ def test_a_toml_file_describes_an_experiment(tmp_path, pets):
     assert [d.name for d in experiment.datasets] == ["yeast", "animals"]
     assert experiment.datasets[1].load() == pets
     assert experiment.methods[1].build()[0].n_clusters == [8]
-    assert experiment.methods[2].build(ALLOW)[1] == {"strength": [1.0, 2.0]}
+    assert experiment.methods[2].resolve(ALLOW).build()[1] == {"strength": [1.0, 2.0]}
     assert experiment.protocol.scoring == "coverage"
     assert len(experiment.tasks()) == 4 * 2 * 3
 
@@ -243,11 +243,9 @@ def test_a_part_of_an_experiment():
         whole.subset(methods=[])
 
 
-def test_parts_of_a_wrapper_count_as_ours():
+def test_the_packages_of_a_method_are_those_of_all_its_parts():
     """A parameter named estimator is not the name of a class."""
     wrapper = {"estimator": "MultilabelCalibrator", "params": {"estimator": {"estimator": "MAHR"}}}
-    (wrapped,) = make_methods({"x": wrapper})
-    assert wrapped.is_ours
-    inside = {"estimator": {"estimator": "sklearn.svm.SVC"}}
-    (foreign,) = make_methods({"x": {"estimator": "MultilabelCalibrator", "params": inside}})
-    assert not foreign.is_ours
+    assert packages_of(make_methods({"x": wrapper})[0].description) == ()
+    wrapper["params"] = {"estimator": {"estimator": "sklearn.svm.SVC"}}
+    assert packages_of(make_methods({"x": wrapper})[0].description) == ("sklearn",)

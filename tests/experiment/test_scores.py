@@ -53,8 +53,10 @@ def test_wrong_shapes_and_numbers_are_errors():
         centred_scores(object(), X, 3)
     with pytest.raises(ValueError, match="scores per row"):
         centred_scores(Fake(np.zeros((2, 2))), X, 3)
-    with pytest.raises(ValueError, match="not finite"):
-        centred_scores(Fake(np.array([[0, np.nan]] * 2)), X, 2)
+    Y, predicted = np.eye(2, dtype=int), np.eye(2, dtype=bool)
+    for wrong in (np.array([[0, np.nan]] * 2), np.zeros((3, 2))):
+        with pytest.raises(ValueError, match="scores"):
+            all_metrics(Y, centred_scores(Fake(wrong), X, 2), predicted)
     with pytest.raises(ValueError, match="predictions"):
         predictions(Fake(None, np.zeros((2, 3))), X, np.zeros((2, 2)))
 

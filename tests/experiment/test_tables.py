@@ -59,7 +59,7 @@ def test_a_table_in_a_toml_file(folder):
 
 def test_only_training_rows_decide_on_the_features(folder):
     data = load_table("films", str(folder / "films.csv"), {"labels": ["large", "south"]})
-    train, test = paper_splits(data.labels, 1)[0]
+    train, test = paper_splits(data, 1)[0]
     X, X_new = data.features(train, test)
     table = read_table(folder / "films.csv").drop_columns(["large", "south"])
     encoder = TableEncoder().fit(table.take(train))

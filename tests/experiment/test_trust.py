@@ -177,7 +177,7 @@ def test_an_estimator_that_was_given_as_an_object_is_allowed(tmp_path, pets):
     experiment = Experiment(pets, {"d": Dice()}, n_repeats=1)
     assert run(experiment, tmp_path / "x.sqlite", isolate=False).n_computed == 1
     Experiment(pets, {"e": OneVsRestClassifier(Dice())}, n_repeats=1).resolve()
-    assert "trusted" not in json.dumps(experiment.to_dict())
+    assert "allow" not in json.dumps(experiment.to_dict())
 
 
 class Odd(ClassifierMixin, BaseEstimator):
@@ -218,7 +218,7 @@ def test_a_new_parameter_is_warned_of(pets):
     del plain["methods"]["o"]["defaults"]["limit"]
     method = Experiment.from_dict(plain).methods[0]
     with pytest.warns(UserWarning, match="limit=inf"):
-        method.build(["tests"])
+        method.resolve(["tests"])
 
 
 def test_our_classes_are_stored_by_their_short_names(tmp_path):
@@ -240,3 +240,13 @@ def test_opening_imports_no_estimator_of_the_store(tmp_path, pets_file):
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_packages_of_further_methods_are_allowed_for_all(tmp_path, pets_file):
+    """Methods that a store has can be run together with others of their package."""
+    path = tmp_path / "x.sqlite"
+    whole = Experiment(pets_file, {"d": DICE}, n_repeats=1, allow=["imcc_test_methods"])
+    Store.create(path, whole).close()
+    with Store(path) as store:
+        grown = store.experiment.with_methods({"e": DICE}, allow=["imcc_test_methods"])
+    assert grown.run(path, isolate=False).n_computed == 2

@@ -6,7 +6,7 @@ import numpy as np
 
 from imcc.comparison import ScoreTable, bayesian_signed_rank, effect_size
 from imcc_paper.reproduction.ranked import differences
-from imcc_paper.reproduction.rows import CONTROL, ROPES, prose
+from imcc_paper.reproduction.rows import CONTROL, ROPES, items
 
 METRIC = "average_precision"
 #: The methods that most people use, and the one that is nearest.
@@ -40,8 +40,7 @@ def claims(scores: ScoreTable, outside: ScoreTable, rivals: str) -> str:
         "**Kernel ridge regression**, with a tuned width and calibrated scores, is practically "
         f"equivalent: {_gap(gap)}, at most {rope:g} with probability {equivalent:.2f}."
     )
-    lines.append(rivals)
-    return "\n".join("* " + prose(line).rstrip("\n").replace("\n", "\n  ") for line in lines)
+    return items([*lines, rivals])
 
 
 def _gap(values: np.ndarray) -> str:

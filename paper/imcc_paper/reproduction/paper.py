@@ -178,10 +178,16 @@ def _run(found: Sequence[Cell]) -> list[Cell]:
     return [cell for cell in found if cell.verdict != "missing"]
 
 
+def of_imcc(store: Store) -> list[dict[str, int]]:
+    """Return the verdicts on IMCC's cells by Welch's test, for each of ``SELECTIONS``."""
+    return [counts(cells(store, chosen_by, "imcc", "imcc"), "welch") for chosen_by in SELECTIONS]
+
+
 def readme_counts(store: Store) -> str:
     """Return the table of the verdicts on IMCC's cells, by Welch's test."""
-    rows = []
-    for selection, words in SELECTIONS.items():
-        n = counts(cells(store, selection, "imcc", "imcc"), "welch")
-        rows.append([words, *(str(n[v]) for v in ("reproduced", "better", "worse"))])
-    return table(["settings chosen by", "reproduced", "better", "worse"], rows)
+    verdicts = ("reproduced", "better", "worse")
+    rows = [
+        [words, *(str(n[verdict]) for verdict in verdicts)]
+        for words, n in zip(SELECTIONS.values(), of_imcc(store), strict=True)
+    ]
+    return table(["settings chosen by", *verdicts], rows)

@@ -75,6 +75,11 @@ def prose(text: str) -> str:
     return paragraph(text, 99) + "\n"
 
 
+def items(texts: Iterable[str]) -> str:
+    """Return texts as the items of a list."""
+    return "\n".join("* " + paragraph(text, 99).replace("\n", "\n  ") for text in texts)
+
+
 def listed(names: Iterable[str]) -> str:
     """Return names as a list in a sentence."""
     names = list(names)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from imcc.comparison import Comparison, ScoreTable, bayesian_signed_rank, effect_size
-from imcc.experiment import EACH, Store
+from imcc.experiment import Store
 from imcc_paper._measured import table
 from imcc_paper.reproduction import paper
 from imcc_paper.reproduction.ranked import (
@@ -26,6 +26,7 @@ from imcc_paper.reproduction.rows import (
     CONTROL,
     NAMES,
     ROPES,
+    items,
     listed,
     named,
     prose,
@@ -155,16 +156,12 @@ def log_losses(rows: Sequence[Mapping[str, Any]]) -> tuple[int, int, dict[str, f
 
 def says(store: Store, tables: Tables, outside: Tables) -> str:
     """Return what the rows say, as a list."""
-    items = (*_lead(tables[METRIC], outside[METRIC]), _ranks(tables), imcc_and_ridge(tables))
-    return "\n".join(_item(text) for text in (*items, _reproduced(store)))
+    lead = _lead(tables[METRIC], outside[METRIC])
+    return items([lead, _ranks(tables), imcc_and_ridge(tables), _reproduced(store)])
 
 
-def _item(text: str) -> str:
-    return "* " + prose(text).rstrip("\n").replace("\n", "\n  ")
-
-
-def _lead(scores: ScoreTable, outside: ScoreTable) -> Iterator[str]:
-    """Yield by how much the ensemble is ahead of the nearest method, with what is equivalent."""
+def _lead(scores: ScoreTable, outside: ScoreTable) -> str:
+    """Return by how much the ensemble is ahead of the nearest method, with what is equivalent."""
     nearest = min(
         (m for m in complete_methods(scores, SPLITS) if m != CONTROL),
         key=lambda method: differences(scores, CONTROL, method).mean(),
@@ -175,7 +172,7 @@ def _lead(scores: ScoreTable, outside: ScoreTable) -> Iterator[str]:
     families = family_differences(scores, CONTROL, nearest)
     rope = ROPES[METRIC]
     chances = bayesian_signed_rank(gap, rope=rope)
-    yield (
+    return (
         f"**The nearest is {named(nearest)}.** In average precision the ensemble is ahead of it by "
         f"{gap_text(gap)} on the paper's data sets; by {gap_text(families)} if the {len(YAHOO)} "
         f"from Yahoo count as one; and by {gap_text(other)} on those outside"
@@ -245,10 +242,7 @@ def imcc_and_ridge(tables: Tables) -> str:
 
 
 def _reproduced(store: Store) -> str:
-    own, each = (
-        paper.counts(paper.cells(store, selection, "imcc", "imcc"), "welch")
-        for selection in (METRIC, EACH)
-    )
+    own, each = paper.of_imcc(store)
     found = paper.passing(store)
     scores = store.scores(METRIC)
     others = [m for m in found if m in complete_methods(scores, SPLITS) and m != "imcc"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -325,17 +324,13 @@ def _significant_wins(table: ScoreTable, alpha: float, test_size: float | None) 
     overlap = 0.0 if test_size is None else test_size / (1 - test_size)
     k = len(table.methods)
     wins = np.zeros((k, k), dtype=np.int64)
-    for values in table.values if table.greater_is_better else -table.values:
+    criticals = student.isf(alpha / 2, table.counts[:, 0] - 1)  # all methods have the same runs
+    signed = table.values if table.greater_is_better else -table.values
+    for values, critical in zip(signed, criticals, strict=True):
         runs = values[:, ~np.isnan(values).any(axis=0)]
         differences = runs[:, np.newaxis] - runs
-        n = runs.shape[1]
-        error = differences.std(axis=2, ddof=1) * math.sqrt(1 / n + overlap)
+        error = differences.std(axis=2, ddof=1) * math.sqrt(1 / runs.shape[1] + overlap)
         # Values that only differ in their last bits are equal.
         noise = 1e-12 * float(np.abs(runs).max())
-        wins += differences.mean(axis=2) > np.maximum(error * _critical_t(alpha, n - 1), noise)
+        wins += differences.mean(axis=2) > np.maximum(error * critical, noise)
     return wins
-
-
-@lru_cache(maxsize=128)  # SciPy takes longer for this than the rest of a comparison
-def _critical_t(alpha: float, freedom: int) -> float:
-    return float(student.isf(alpha / 2, freedom))

@@ -119,9 +119,8 @@ class ScoreTable:
 
     def mean(self) -> np.ndarray:
         """Return the means over the runs, shape (n_datasets, n_methods); NaN without runs."""
-        counts = self.counts
-        total = np.nansum(self.values, axis=2)
-        return np.where(counts > 0, total / np.maximum(counts, 1), np.nan)
+        with np.errstate(invalid="ignore"):  # of 0 / 0
+            return np.asarray(np.nansum(self.values, axis=2) / self.counts)
 
     def std(self) -> np.ndarray:
         """Return the standard deviations over the runs, with divisor n - 1.

@@ -49,8 +49,7 @@ class Claims:
         self._stop.set()
         self._thread.join()
         try:
-            with self._store.writing() as connection:
-                connection.execute("DELETE FROM claims WHERE runner = ?", (self._runner,))
+            self.release()
         except StoreError:
             # The disk may be full.  Claims expire when this process ends; keep the first error.
             if error is None:
@@ -73,14 +72,10 @@ class Claims:
                 )
         return key
 
-    def give_back(self, key: TaskKey) -> None:
-        """Release the claim on a task."""
+    def release(self) -> None:
+        """Release all claims of this runner."""
         with self._store.writing() as connection:
-            connection.execute(
-                "DELETE FROM claims WHERE dataset = ? AND method = ? AND repetition = ? "
-                "AND runner = ?",
-                (*key, self._runner),
-            )
+            connection.execute("DELETE FROM claims WHERE runner = ?", (self._runner,))
 
     def _beat(self) -> None:
         while not self._stop.wait(_HEARTBEAT_SECONDS):

@@ -32,7 +32,7 @@ def environment(device: str | None = None) -> dict[str, Any]:
         "scikit-learn": sklearn.__version__,
         "joblib": joblib.__version__,
         "system": f"{platform.system()} {platform.machine()}",
-        "processor": _processor(),
+        "processor": _entry("/proc/cpuinfo", "model name") or platform.processor() or "unknown",
         "cores": os.cpu_count(),
         "memory_gib": _total_memory(),
     }
@@ -44,12 +44,14 @@ def threads_in_use() -> int:
     return max((int(pool["num_threads"]) for pool in threadpool_info()), default=1)
 
 
-def _processor() -> str:
+def _entry(file: str, name: str) -> str | None:
+    """Return the value of an entry in a file of Linux; None if it is not there."""
     with suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or "unknown"
+        for line in Path(file).read_text().splitlines():
+            key, _, value = line.partition(":")
+            if key.strip() == name:
+                return value.strip()
+    return None
 
 
 def _total_memory() -> float | None:
@@ -84,8 +86,5 @@ class Meter:
 
 
 def _status(name: str) -> int | None:
-    with suppress(OSError):
-        for line in Path("/proc/self/status").read_text().splitlines():
-            if line.startswith(f"{name}:"):
-                return int(line.split()[1]) * 1024
-    return None
+    kib = _entry("/proc/self/status", name)
+    return None if kib is None else int(kib.split()[0]) * 1024

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,6 +10,7 @@ from sklearn.base import BaseEstimator
 
 from imcc._utils.names import CLASSES
 from imcc._utils.validation import check_choice
+from imcc.datasets._errors import repeated
 from imcc.experiment._describe import (
     ALLOWED,
     build_estimator,
@@ -93,24 +93,19 @@ class Method:
         ``{"estimator": name or import path, "params": {...}}``, with a ``"grid"`` of parameters to
         search, if there is one, and if the method is resolved, ``"defaults"`` with the values of
         all other parameters.
-    trusted : tuple of str
-        Packages of an estimator that was given as an object, which are thus already imported.  Not
-        part of the method, and never stored.
+    allow : tuple of str
+        Packages from which classes may be imported, besides imcc and sklearn: those that the user
+        allows, and those of an estimator that was given as an object, which are already imported.
+        Not part of the method, and never stored.
     """
 
     name: str
     description: dict[str, Any]
-    trusted: tuple[str, ...] = field(default=(), compare=False)
+    allow: tuple[str, ...] = field(default=(), compare=False)
 
-    def build(self, allow: Iterable[str] = ALLOWED) -> tuple[Any, dict[str, list[Any]] | None]:
-        """Return the unfitted estimator and the grid to search, or None.
-
-        Parameters
-        ----------
-        allow : iterable of str, default=("imcc", "sklearn")
-            Packages from which classes may be imported.
-        """
-        allow, where = (*allow, *self.trusted), f"method {self.name!r}"
+    def build(self) -> tuple[Any, dict[str, list[Any]] | None]:
+        """Return the unfitted estimator and the grid to search, or None."""
+        allow, where = (*ALLOWED, *self.allow), f"method {self.name!r}"
         rest = dict(self.description)
         grid = rest.pop("grid", None)
         estimator = build_estimator(rest, where, allow)
@@ -128,7 +123,7 @@ class Method:
             for name, values in grid.items()
         }
 
-    def resolve(self, allow: Iterable[str] = ALLOWED) -> Method:
+    def resolve(self, allow: Iterable[str] = ()) -> Method:
         """Return the method with the values of all its parameters; raise an error if it is invalid.
 
         This imports and creates the estimator.  A method that is already resolved is returned
@@ -136,33 +131,29 @@ class Method:
 
         Parameters
         ----------
-        allow : iterable of str, default=("imcc", "sklearn")
-            Packages from which classes may be imported.
+        allow : iterable of str, default=()
+            Further packages from which classes may be imported.
 
         Returns
         -------
         Method
         """
-        estimator, grid = self.build(allow)
-        if self.is_resolved:
-            return self
+        method = replace(self, allow=(*self.allow, *allow))
+        estimator, grid = method.build()
+        if method.is_resolved:
+            return method
         description = describe_estimator(estimator)
         if grid is not None:
             description["grid"] = _check_grid(grid, f"method {self.name!r}")
-        return replace(self, description=description)
+        return replace(method, description=description)
 
     @property
     def is_resolved(self) -> bool:
         """Whether the values of all parameters are known."""
         return "defaults" in self.description
 
-    @property
-    def is_ours(self) -> bool:
-        """Whether it only uses classes of imcc, nested ones included."""
-        return not packages_of(self.description)
 
-
-def make_methods(given: Any) -> list[Method]:
+def make_methods(given: Any, allow: Iterable[str] = ()) -> list[Method]:
     """Return the methods given by a user; nothing is imported.
 
     Parameters
@@ -171,6 +162,8 @@ def make_methods(given: Any) -> list[Method]:
         A method is a name, an import path, an estimator, a pair of one of these and a grid, or a
         mapping with ``estimator``, ``params`` and ``grid``.  In an iterable, estimators and import
         paths are named after their class.
+    allow : iterable of str, default=()
+        Packages from which they may be imported, besides imcc and sklearn.
 
     Returns
     -------
@@ -193,12 +186,11 @@ def make_methods(given: Any) -> list[Method]:
         methods = [_make(_own_name(method), method) for method in given]
     else:
         raise ExperimentError(f"methods must be names or estimators, got {given!r}")
-    names = [method.name for method in methods]
-    if repeated := {name for name, count in Counter(names).items() if count > 1}:
+    if twice := repeated(method.name for method in methods):
         raise ExperimentError(
-            f"methods: duplicate names {sorted(repeated)}; use a dictionary with different names"
+            f"methods: duplicate names {twice}; use a dictionary with different names"
         )
-    return methods
+    return [replace(method, allow=(*method.allow, *allow)) for method in methods]
 
 
 def _own_name(method: Any) -> str:

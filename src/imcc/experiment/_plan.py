@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from imcc._utils.errors import InvalidArgumentError
-from imcc._utils.validation import check_choice, check_count, check_share
+from imcc._utils.validation import check_choice, check_count, check_share, check_switch
 from imcc.experiment._describe import ALLOWED, canonical, check_allowed, packages_of
 from imcc.experiment._errors import ExperimentError, StoreError
 from imcc.experiment._methods import Method, make_methods
@@ -69,8 +69,6 @@ class Task:
         Index of the split, from 0.
     protocol : Protocol
         Protocol of the experiment.
-    allow : tuple of str
-        Packages from which the method may be imported; the result does not depend on it.
     data_fingerprint : str or None
         Hash of the data of existing results; with other data, the task fails.
     """
@@ -79,7 +77,6 @@ class Task:
     method: Method
     repetition: int
     protocol: Protocol
-    allow: tuple[str, ...] = field(default=ALLOWED, compare=False)
     data_fingerprint: str | None = field(default=None, compare=False)
 
     @property
@@ -191,22 +188,17 @@ class Experiment:
         self.name = str(name)
         self.allow = check_allowed(allow)
         self.n_repeats = check_count("n_repeats", n_repeats)
-        if check_count("cv", cv) < 2:
-            raise ValueError(f"cv must be at least 2, got {cv}")
-        check_share("test_size", test_size)
         if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
             raise ValueError(f"seed must be an integer, got {seed!r}")
-        if not isinstance(stratified, bool):
-            raise ValueError(f"stratified must be True or False, got {stratified!r}")
         self.protocol = Protocol(
-            test_size=float(test_size),
-            cv=int(cv),
+            test_size=check_share("test_size", test_size),
+            cv=check_count("cv", cv, at_least=2),
             scoring=check_choice("scoring", scoring, METRICS),
-            stratified=stratified,
+            stratified=check_switch("stratified", stratified),
             seed=int(seed),
         )
         self.datasets = make_datasets(datasets)
-        self.methods = make_methods(methods)
+        self.methods = make_methods(methods, self.allow)
         self._check_size()
 
     def tasks(self) -> list[Task]:
@@ -218,9 +210,8 @@ class Experiment:
             Each has a ``key`` (data set, method and repetition), and a ``fingerprint`` of method
             and protocol.
         """
-        allow = (*ALLOWED, *self.allow)
         return [
-            Task(dataset, method, repetition, self.protocol, allow)
+            Task(dataset, method, repetition, self.protocol)
             for repetition in range(self.n_repeats)
             for dataset in self.datasets
             for method in self.methods
@@ -244,9 +235,8 @@ class Experiment:
         Experiment
         """
         resolved = copy(self)
-        resolved.allow = tuple(dict.fromkeys((*self.allow, *check_allowed(allow))))
-        allowed = (*ALLOWED, *resolved.allow)
-        resolved.methods = [method.resolve(allowed) for method in self.methods]
+        resolved.allow = (*self.allow, *check_allowed(allow))
+        resolved.methods = [method.resolve(resolved.allow) for method in self.methods]
         return resolved
 
     @property
@@ -318,15 +308,15 @@ class Experiment:
         >>> grown.methods[-1].name
         'forest'
         """
-        more = make_methods(methods)
+        packages = (*self.allow, *check_allowed(allow))
+        more = make_methods(methods, packages)
         if taken := {method.name for method in more} & {method.name for method in self.methods}:
             raise ExperimentError(
                 f"methods: the experiment {self.name!r} already has {', '.join(sorted(taken))}: "
                 "use another name"
             )
         grown = copy(self)
-        grown.methods = [*self.methods, *more]
-        grown.allow = tuple(dict.fromkeys((*self.allow, *check_allowed(allow))))
+        grown.methods, grown.allow = [*self.methods, *more], packages
         return grown
 
     def joined(self, other: Experiment, where: str) -> Experiment:

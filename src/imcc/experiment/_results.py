@@ -178,22 +178,18 @@ _TYPES: dict[str, Any] = {
 
 def to_json(result: Run | Failure) -> str:
     """Return a result without its key as JSON."""
-    if isinstance(result, Failure):
-        return json.dumps(_plain_fields(result, _FAILURE_FIELDS))
-    plain = _plain_fields(result, _RUN_FIELDS)
-    return json.dumps(plain | {"selections": [*map(_plain_selection, result.selections)]})
-
-
-def _plain_fields(result: Run | Failure, names: Iterable[str]) -> dict[str, Any]:
-    return {name: to_plain(getattr(result, name)) for name in names}
+    plain = to_plain(result)
+    del plain["key"]
+    if isinstance(result, Run):
+        plain["selections"] = [_plain_selection(chosen) for chosen in result.selections]
+    return json.dumps(plain)
 
 
 def _plain_selection(chosen: Selection) -> dict[str, Any]:
     """Return a selection without nesting; an undefined metric is None, as JSON has no NaN."""
-    values = {"selection": chosen.selection, "cv_score": chosen.cv_score}
-    scores = {**chosen.metrics, **chosen.by_frequency}
-    plain: dict[str, Any] = to_plain({**values, **scores, "setting": chosen.setting})
-    return plain
+    plain: dict[str, Any] = to_plain(chosen)
+    scores = plain.pop("metrics") | plain.pop("by_frequency")
+    return plain | scores
 
 
 def parsed(text: str, kind: Any) -> Any:
@@ -278,10 +274,10 @@ def to_csv(runs: Iterable[Run]) -> bytes:
     writer = csv.DictWriter(file, _COLUMNS)
     writer.writeheader()
     for run in runs:
-        common = {**run.key._asdict(), **_plain_fields(run, _RUN_FIELDS)}
+        common = run.key._asdict() | to_plain(run)
         for chosen in run.selections:
-            values = {**common, **_plain_selection(chosen)}
-            writer.writerow({name: _to_cell(name, value) for name, value in values.items()})
+            values = common | _plain_selection(chosen)
+            writer.writerow({name: _to_cell(name, values.get(name)) for name in _COLUMNS})
     return file.getvalue().encode("utf-8", "replace")
 
 
@@ -302,7 +298,10 @@ def _from_cell(name: str, cell: str) -> Any:
         if not cell:
             raise ValueError("no text")
         return cell[1:] if cell.startswith("'") and _escaped(cell[1:]) == cell else cell
-    return parsed(cell, object) if cell else None
+    value = parsed(cell, object) if cell else None
+    if name == "repetition" and type(value) is not int:
+        raise ValueError("no integer")
+    return value
 
 
 def read_csv(path: Path) -> list[Run]:
@@ -328,8 +327,6 @@ def read_csv(path: Path) -> list[Run]:
                             f"{str(line[name])[:50]!r} of {name}"
                         ) from error
                 key = TaskKey(*(values[name] for name in TaskKey._fields))
-                if type(key.repetition) is not int:
-                    raise StoreError(f"{path}, line {reader.line_num}: invalid value of repetition")
                 plain.setdefault(key, {**values, "selections": []})["selections"].append(values)
         except (csv.Error, UnicodeDecodeError) as error:
             raise StoreError(f"{path} cannot be read at line {reader.line_num}: {error}") from error

@@ -15,6 +15,7 @@ import numpy as np
 from imcc._array.device import n_cores
 from imcc._utils.validation import check_count, check_number
 from imcc.experiment._claims import Claims
+from imcc.experiment._describe import packages_of
 from imcc.experiment._plan import Experiment, Task
 from imcc.experiment._results import Failure, Run, TaskKey
 from imcc.experiment._store import Store
@@ -152,7 +153,7 @@ def run(
     n_workers = n_cores() if n_jobs == -1 else check_count("n_jobs", n_jobs)
     experiment = experiment.resolve(allow)
     if isolate is None:
-        isolate = not all(method.is_ours for method in experiment.methods)
+        isolate = any(packages_of(method.description) for method in experiment.methods)
     # Only a process can be stopped.
     isolate = isolate or n_workers > 1 or timeout is not None or budget is not None
     available = max(1, n_cores() // n_workers) if n_workers > 1 else None
@@ -229,6 +230,7 @@ class _Running:
             self.store.check_in_place()
             self._report(None)
         self.store.check_in_place()
+        self.claims.release()  # of what was stopped at the end of the time
         done = self.store.keys()
         missing = self.tasks.keys() - done
         left = missing - self.failures.keys() - set(self.store.running())
@@ -285,8 +287,6 @@ class _Running:
             if too_slow:
                 reason = f"took longer than the timeout of {self.timeout:g} s and was stopped"
                 self._keep(failure(call.task, reason, running))
-            else:
-                self.claims.give_back(call.task.key)
 
     def _keep(self, outcome: Run | Failure) -> None:
         new = self.store.add(outcome)

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.metrics import average_precision_score, roc_auc_score
+from sklearn.metrics import roc_auc_score
 
 from imcc.estimators.cross_fit import label_scores, scoring_method
-from imcc.metrics import METRICS, evaluate, macro_f1, micro_f1
+from imcc.metrics import METRICS, evaluate, macro_average_precision, macro_f1, micro_f1
 
 #: Metrics that are reported in addition to the paper's five; larger values are better.
 MORE_METRICS = ("micro_f1", "macro_f1", "subset_accuracy", "macro_auc")
@@ -52,14 +52,6 @@ def centred_scores(estimator: Any, X: Any, n_labels: int) -> np.ndarray:
     scores = label_scores(estimator, X, n_labels).astype(np.float64)
     if scoring_method(estimator) == "predict_proba":
         scores -= 0.5
-    name = type(estimator).__name__
-    if scores.shape != (X.shape[0], n_labels):
-        raise ValueError(
-            f"the scores of {name} have shape {scores.shape}, expected {(X.shape[0], n_labels)}: "
-            "is it a multi-label classifier?"
-        )
-    if not np.isfinite(scores).all():
-        raise ValueError(f"the scores of {name} are not finite")
     return scores
 
 
@@ -125,6 +117,5 @@ def precision_by_frequency(
     for name, (low, high) in LABEL_RANGES.items():
         labels = np.flatnonzero((share > low) & (share <= high) & on.any(axis=0))
         if len(labels):
-            values = [average_precision_score(on[:, j], scores[:, j]) for j in labels]
-            found[name] = float(np.mean(values))
+            found[name] = macro_average_precision(on[:, labels], scores[:, labels])
     return found

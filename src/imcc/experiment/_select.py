@@ -32,7 +32,7 @@ def prepare(task: Task, seed: int, device: str | None = None) -> tuple[Any, bool
         which the search itself is not.
     """
     protocol = task.protocol
-    estimator, grid = task.method.build(task.allow)
+    estimator, grid = task.method.build()
     parameters = estimator.get_params(deep=True)
     seeds = {
         name: seed

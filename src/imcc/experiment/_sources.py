@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,8 +9,9 @@ from typing import Any
 
 from imcc._utils.validation import check_choice
 from imcc.datasets import Dataset, list_datasets, load_dataset, read
+from imcc.datasets._errors import repeated
 from imcc.experiment._errors import ExperimentError
-from imcc.experiment._tables import TableData, check_options, load_table
+from imcc.experiment._tables import OPTIONS, load_table
 
 
 @dataclass(frozen=True)
@@ -57,16 +57,14 @@ class DatasetSpec:
             )
         if not self.path:
             return load_dataset(self.name)
+        if self.is_table:
+            return load_table(self.name, self.path[0], self.options)
         return read(list(self.path), **self.options).renamed(self.name)
 
     @property
     def is_table(self) -> bool:
         """Whether the data set is a table with columns of any type."""
         return bool(self.options.get("table"))
-
-    def load_table(self) -> TableData:
-        """Load the table, with the name of the experiment."""
-        return load_table(self.name, self.path[0], self.options)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dict that can be written as JSON."""
@@ -92,9 +90,8 @@ def make_datasets(given: Any, folder: Path = Path()) -> list[DatasetSpec]:
     if not isinstance(given, Iterable):
         raise ExperimentError(f"datasets must be names, files or data sets, got {given!r}")
     specs = [_make_dataset(entry, folder) for entry in given]
-    names = [spec.name for spec in specs]
-    if repeated := {name for name, count in Counter(names).items() if count > 1}:
-        raise ExperimentError(f"datasets: duplicate names {sorted(repeated)}; use different names")
+    if twice := repeated(spec.name for spec in specs):
+        raise ExperimentError(f"datasets: duplicate names {twice}; use different names")
     return specs
 
 
@@ -151,5 +148,9 @@ def _make_dataset(entry: Any, folder: Path) -> DatasetSpec:
             )
         if len(paths) != 1:
             raise ExperimentError(f"{where}: a table must be a single file")
-        check_options(name, options)
+        if unknown := sorted(set(options) - {"table", *OPTIONS}):
+            raise ExperimentError(
+                f"{where}: unknown option {unknown[0]!r} for a table; known options are "
+                f"{', '.join(OPTIONS)}"
+            )
     return spec

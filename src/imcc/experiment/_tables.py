@@ -6,7 +6,6 @@ repetition only.  All methods get the same features.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +15,7 @@ import scipy.sparse as sp
 
 from imcc.datasets import DataFormatError, Dataset
 from imcc.experiment._errors import ExperimentError
-from imcc.tables import KnownColumns, Schema, TableEncoder, read_schema
+from imcc.tables import KnownColumns, TableEncoder, read_schema
 from imcc.tables._load import known_columns, open_tables
 from imcc.tables._read import table_fingerprint
 
@@ -26,22 +25,19 @@ _COLUMNS = ("labels", "tags", "kinds", "drop", "missing_words")
 OPTIONS = (*_READING, *_COLUMNS, "separator", "date_formats", "schema")
 
 
-@dataclass(frozen=True)
-class TableData:
-    """A table, its labels and its schema.
+@dataclass(frozen=True, eq=False, repr=False)
+class TableData(Dataset):
+    """The labels of a table, and its columns without the values, which are encoded per split.
 
     Attributes
     ----------
-    labels : Dataset
-        The labels and the names of the feature columns, without the values of the features.
     table : pyarrow.Table
-    schema : Schema
+    schema : imcc.tables.Schema
         Schema inferred from all rows, so that column types do not depend on the split.
     """
 
-    labels: Dataset
-    table: Any
-    schema: Schema
+    table: Any = None
+    schema: Any = None
 
     def fingerprint(self) -> str:
         """Return a hash of all cells."""
@@ -68,7 +64,6 @@ def load_table(name: str, path: str, options: Mapping[str, Any]) -> TableData:
     -------
     TableData
     """
-    check_options(name, options)
     source = open_tables(path, **{key: options[key] for key in _READING if key in options})
     known = read_schema(options["schema"]) if "schema" in options else KnownColumns()
     known = replace(
@@ -91,14 +86,5 @@ def load_table(name: str, path: str, options: Mapping[str, Any]) -> TableData:
     if not features:
         raise DataFormatError("the table has no feature columns", path)
     empty = sp.csr_array((source.table.num_rows, len(features)))
-    labels = Dataset(empty, Y, tuple(features), tuple(names), name, source=os.fspath(path))
-    return TableData(labels, source.table, schema)
-
-
-def check_options(name: str, options: Mapping[str, Any]) -> None:
-    """Raise an error for options that a table does not have."""
-    if unknown := sorted(set(options) - {"table", *OPTIONS}):
-        raise ExperimentError(
-            f"data set {name!r}: unknown option {unknown[0]!r} for a table; known options are "
-            f"{', '.join(OPTIONS)}"
-        )
+    columns = tuple(features), tuple(names)
+    return TableData(empty, Y, *columns, name, source=path, table=source.table, schema=schema)

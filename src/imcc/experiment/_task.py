@@ -73,10 +73,9 @@ def run_task(
             warnings.simplefilter("ignore", EdgeOfGridWarning)
             meter = Meter()
             if not task.method.is_resolved:
-                task = replace(task, method=task.method.resolve(task.allow))
-            table = task.dataset.load_table() if task.dataset.is_table else None
-            data = task.dataset.load() if table is None else table.labels
-            fingerprint = (data if table is None else table).fingerprint()
+                task = replace(task, method=task.method.resolve())
+            data = task.dataset.load()
+            fingerprint = data.fingerprint()
             if fingerprint != (task.data_fingerprint or fingerprint):
                 raise ExperimentError(
                     f"the data of {task.dataset.name!r} differ from those of existing results, so "
@@ -95,7 +94,7 @@ def run_task(
                     data_fingerprint=fingerprint,
                     seed=seed,
                     n_labels=data.n_labels,
-                    **_measure(task, data, table, seed, device),
+                    **_measure(task, data, seed, device),
                     cpu_seconds=meter.cpu_seconds(),
                     peak_memory=meter.peak_memory(),
                     # Each warning once.
@@ -131,9 +130,7 @@ def _seeded(seed: int) -> Iterator[None]:
         np.random.set_state(numpys)  # noqa: NPY002
 
 
-def _measure(
-    task: Task, data: Dataset, table: TableData | None, seed: int, device: str | None
-) -> dict[str, Any]:
+def _measure(task: Task, data: Dataset, seed: int, device: str | None) -> dict[str, Any]:
     """Split the data, fit the method and score the held-out rows; return fields of a Run."""
     protocol = task.protocol
     train, test = paper_splits(
@@ -144,10 +141,10 @@ def _measure(
         stratified=protocol.stratified,
     )[task.repetition]
     Y, Y_new = data.Y[train], data.Y[test]
-    if table is None:
-        X, X_new = data.X[train], data.X[test]
+    if isinstance(data, TableData):
+        X, X_new = data.features(train, test)
     else:
-        X, X_new = table.features(train, test)
+        X, X_new = data.X[train], data.X[test]
     if task.dataset.standardize:
         # Sparse columns are not centred, so that they stay sparse.
         scaler = StandardScaler(with_mean=not sp.issparse(X)).fit(X)
@@ -156,32 +153,31 @@ def _measure(
     start = time.perf_counter()
     estimator.fit(X, Y)
     fit_seconds = search_seconds = time.perf_counter() - start
-    scored: dict[str, tuple[dict[str, float], dict[str, float], float]] = {}
-
-    def score(model: Any, name: str) -> tuple[dict[str, float], dict[str, float]]:
-        """Return the metrics on the held-out rows; settings chosen twice share a model."""
-        if name not in scored:
-            start = time.perf_counter()
-            scores = centred_scores(model, X_new, Y.shape[1])
-            seconds = time.perf_counter() - start
-            metrics = all_metrics(Y_new, scores, predictions(model, X_new, scores))
-            scored[name] = metrics, precision_by_frequency(Y, Y_new, scores), seconds
-        return scored[name][:2]
-
-    selections = []
+    setting: dict[str, Any] = {}
+    cv_score: float | None = None
+    fitted: dict[str, Any] = {}  # by the repr of their settings
+    # The metric of the experiment comes first; the times are those of its choice.
+    metrics = (protocol.scoring, *(name for name in METRICS if name != protocol.scoring))
     if not searches(estimator):
-        search_seconds = 0.0
-        selections.append(Selection(UNSEARCHED, {}, None, *score(estimator, "")))
-    else:
-        fitted: dict[str, Any] = {}
-        # The metric of the experiment comes first; the times are those of its choice.
-        for metric in (protocol.scoring, *(name for name in METRICS if name != protocol.scoring)):
-            start = time.perf_counter()
+        search_seconds, metrics = 0.0, (UNSEARCHED,)
+        fitted[repr(setting)] = estimator
+    selections: list[Selection] = []
+    scored: dict[str, tuple[dict[str, float], dict[str, float]]] = {}
+    for metric in metrics:
+        start = time.perf_counter()
+        if metric != UNSEARCHED:
             setting, cv_score = fit_choice(estimator, metric, fitted, X, Y, calibrate)
+        chosen = time.perf_counter()
+        name = repr(setting)
+        if name not in scored:  # settings that are chosen twice share a model
+            model = fitted[name]
+            scores = centred_scores(model, X_new, Y.shape[1])
             if not selections:
-                fit_seconds += time.perf_counter() - start
-            name = repr(setting)
-            selections.append(Selection(metric, setting, cv_score, *score(fitted[name], name)))
+                fit_seconds += chosen - start
+                predict_seconds = time.perf_counter() - chosen
+            judged = all_metrics(Y_new, scores, predictions(model, X_new, scores))
+            scored[name] = judged, precision_by_frequency(Y, Y_new, scores)
+        selections.append(Selection(metric, setting, cv_score, *scored[name]))
     return {
         "n_train": len(train),
         "n_test": len(test),
@@ -189,5 +185,5 @@ def _measure(
         "selections": tuple(selections),
         "fit_seconds": fit_seconds,
         "search_seconds": search_seconds,
-        "predict_seconds": next(iter(scored.values()))[2],
+        "predict_seconds": predict_seconds,
     }

@@ -28,19 +28,16 @@ INK = "#1b2128"
 MUTED = "#59636f"
 GRID = "#d9dde3"
 ACCENT = "#0b62b0"
-GOOD = "#00755c"
-BAD = "#b93815"
 PAPER = "#fefefe"
 _VARIABLES = {
     INK: "var(--ink)",
     MUTED: "var(--muted)",
     GRID: "var(--grid)",
     ACCENT: "var(--accent)",
-    GOOD: "var(--good)",
-    BAD: "var(--bad)",
     PAPER: "var(--paper)",
 }
-SUFFIXES = (".svg", ".pdf", ".png")
+# What files of each format contain besides the figure: no date, so that they can be compared.
+_METADATA = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": None}
 
 _RC = {
     "font.family": "DejaVu Sans",
@@ -132,14 +129,12 @@ class Picture:
         """
         target = Path(path)
         suffix = target.suffix.lower()
-        if suffix not in SUFFIXES:
-            raise ValueError(f"path must end in {', '.join(SUFFIXES)}, got {target.name!r}")
-        metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": None}[suffix]
+        if suffix not in _METADATA:
+            raise ValueError(f"path must end in {', '.join(_METADATA)}, got {target.name!r}")
         buffer = io.BytesIO()
+        options = {"format": suffix[1:], "metadata": _METADATA[suffix]}
         with style(all_letters=suffix != ".svg"):
-            self.figure.savefig(
-                buffer, format=suffix[1:], dpi=200, metadata=metadata, facecolor="white"
-            )
+            self.figure.savefig(buffer, dpi=200, facecolor="white", **options)
         return save(target, buffer.getvalue())
 
     def inline(self, prefix: str) -> str:
@@ -158,7 +153,7 @@ class Picture:
         for artist in self.figure.findobj():
             artist.set_clip_on(False)  # clipping is not needed, and is a third of the text
         with style():
-            self.figure.savefig(buffer, format="svg", metadata={"Date": None})
+            self.figure.savefig(buffer, format="svg", metadata=_METADATA[".svg"])
         return _for_page(buffer.getvalue(), prefix, html.escape(one_line(self.description)))
 
 

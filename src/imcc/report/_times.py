@@ -59,31 +59,22 @@ def gather_times(runs: Sequence[Run]) -> tuple[int, list[Times], int]:
     threads = [int(run.environment.get("threads") or 0) for run in runs]
     usual = Counter(threads).most_common(1)[0][0]
     used = [run for run, n in zip(runs, threads, strict=True) if n == usual]
-    most = {
-        place: Counter(_machine(run) for run in used if _place(run) == place).most_common(1)
-        for place in ("CPU", "GPU")
-    }
-    cells: dict[tuple[str, str], dict[str, list[Run]]] = {}
+    groups: dict[tuple[str, str], list[Run]] = {}
     for run in used:
-        of_method = cells.setdefault((run.key.method, _place(run)), {})
-        of_method.setdefault(run.key.dataset, []).append(run)
+        groups.setdefault((run.key.method, _place(run)), []).append(run)
     times = []
-    for (method, place), of_method in sorted(cells.items()):
-        ((machine, _),) = most[place]
-        there = {d: [r for r in of if _machine(r) == machine] for d, of in of_method.items()}
-        chosen = there if all(there.values()) else of_method
-        times.append(
-            Times(
-                method,
-                place,
-                # A clock does not resolve shorter times.
-                {
-                    d: max(float(np.median([r.fit_seconds for r in of])), 1e-6)
-                    for d, of in chosen.items()
-                },
-                frozenset(_machine(run) for of in chosen.values() for run in of),
-            )
-        )
+    for (method, place), of_method in sorted(groups.items()):
+        machines = Counter(_machine(run) for run in used if _place(run) == place)
+        usual_machine = machines.most_common(1)[0][0]
+        chosen = [run for run in of_method if _machine(run) == usual_machine]
+        if {run.key.dataset for run in chosen} != {run.key.dataset for run in of_method}:
+            chosen = of_method
+        seconds: dict[str, list[float]] = {}
+        for run in chosen:
+            seconds.setdefault(run.key.dataset, []).append(run.fit_seconds)
+        # A clock does not resolve shorter times.
+        medians = {d: max(float(np.median(each)), 1e-6) for d, each in seconds.items()}
+        times.append(Times(method, place, medians, frozenset(map(_machine, chosen))))
     return usual, times, len(runs) - len(used)
 
 
