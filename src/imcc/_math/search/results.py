@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import ParameterGrid
 
-from imcc._math.kernels import Kernel
-from imcc._math.search.fold import FoldResult
 from imcc._math.search.grid import Grid
 from imcc._math.search.scorers import greater_is_better
 from imcc._utils.optional import require
@@ -19,9 +17,6 @@ from imcc.metrics import METRICS
 # Means with a smaller difference, relative to the largest one, are tied.
 TIE = 1e-9
 
-# A kernel as passed by the user, and the corresponding Kernel.
-NamedKernel = tuple[Any, Kernel]
-
 
 def score_keys(names: Sequence[str], scoring: Any) -> dict[str, str]:
     """Return, for each metric, its part of the column names of ``cv_results_``."""
@@ -29,58 +24,39 @@ def score_keys(names: Sequence[str], scoring: Any) -> dict[str, str]:
     return {name: "score" if single else name for name in names}
 
 
-def parameter_grids(
-    grid: Grid, kernels: Sequence[NamedKernel], width_scales: Sequence[float]
-) -> list[dict[str, list[Any]]]:
-    """Return the grids of settings: one for kernels with a width, one for those without."""
-    grids = []
-    for has_width in (True, False):
-        names = [name for name, kernel in kernels if kernel.has_width == has_width]
-        if names:
-            axes = {
-                "alpha": [float(v) for v in grid.alphas],
-                "beta": [float(v) for v in grid.betas],
-                "gamma": [float(v) for v in grid.gammas],
-                "kernel": names,
-                "n_clusters": list(grid.n_clusters),
-            }
-            if has_width:
-                axes["width_scale"] = [float(v) for v in width_scales]
-            grids.append(axes)
-    return grids
-
-
 def cv_results(
-    grid: Grid,
-    kernels: Sequence[NamedKernel],
-    width_scales: Sequence[float],
-    keys: Mapping[str, str],
-    outcomes: Mapping[tuple[int, int], Sequence[FoldResult]],
+    grid: Grid, keys: Mapping[str, str], outcomes: Sequence[np.ndarray]
 ) -> dict[str, Any]:
     """Arrange the values of all settings as ``GridSearchCV.cv_results_``.
 
     Parameters
     ----------
-    grid, kernels, width_scales
-        The axes.
+    grid : Grid
     keys : mapping of str to str
         For each metric, in the order of the values, its part of the column names.
-    outcomes : mapping of (kernel index, width scale index) to the results of the folds
-        Kernels without a width have only the width scale index 0.
+    outcomes : sequence of ndarray of shape (n_scales, n_folds, 3 + n_metrics, *grid.shape)
+        The tables of the folds (:func:`imcc._math.search.fold.search_fold`) of each kernel.
     """
     params: list[dict[str, Any]] = []
     blocks = []
-    for axes in parameter_grids(grid, kernels, width_scales):
+    # One grid for kernels with a width, and one for those without.
+    for has_width in (True, False):
+        members = [k for k, (_, kernel) in enumerate(grid.kernels) if kernel.has_width == has_width]
+        if not members:
+            continue
+        axes = {
+            "alpha": grid.alphas.tolist(),
+            "beta": grid.betas.tolist(),
+            "gamma": grid.gammas.tolist(),
+            "kernel": [grid.kernels[k][0] for k in members],
+            "n_clusters": grid.n_clusters,
+        }
+        if has_width:
+            axes["width_scale"] = grid.width_scales
         settings = list(ParameterGrid(axes))
-        has_width = "width_scale" in axes
-        members = [k for k, (_, kernel) in enumerate(kernels) if kernel.has_width == has_width]
-        scales = range(len(width_scales) if has_width else 1)
-        block = np.array(
-            [[[_with_times(f) for f in outcomes[k, w]] for w in scales] for k in members]
-        )
         # Axes: kernel, scale, fold, quantity, alpha, beta, gamma, n_clusters.  ParameterGrid sorts
         # the names of the parameters and varies the last one fastest.
-        block = block.transpose(3, 2, 4, 5, 6, 0, 7, 1)
+        block = np.stack([outcomes[k] for k in members]).transpose(3, 2, 4, 5, 6, 0, 7, 1)
         blocks.append(block.reshape(*block.shape[:2], len(settings)))
         params += settings
     finite, fit_time, score_time, *tables = np.concatenate(blocks, axis=2)
@@ -125,14 +101,6 @@ def lay_out(
     for (metric, key), table in zip(keys.items(), tables, strict=True):
         results.update(_metric_columns(metric, key, table))
     return results
-
-
-def _with_times(result: FoldResult) -> np.ndarray:
-    """Prepend whether scores are finite, and the times of the fold divided by its settings."""
-    shape = result.values.shape[1:]
-    times = [result.fit_seconds, result.score_seconds]
-    shares = [np.full((1, *shape), seconds / np.prod(shape)) for seconds in times]
-    return np.concatenate([result.finite[np.newaxis], *shares, result.values])
 
 
 def check_all_finite(
