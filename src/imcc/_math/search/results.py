@@ -11,7 +11,6 @@ from sklearn.model_selection import ParameterGrid
 
 from imcc._math.search.grid import Grid
 from imcc._math.search.scorers import greater_is_better
-from imcc._utils.optional import require
 from imcc.metrics import METRICS
 
 # Means with a smaller difference, relative to the largest one, are tied.
@@ -96,10 +95,20 @@ def lay_out(
     results: dict[str, Any] = {}
     for name, table in (("fit_time", fit_time), ("score_time", score_time)):
         results[f"mean_{name}"], results[f"std_{name}"] = table.mean(axis=0), table.std(axis=0)
-    results.update(_parameter_columns(params))
+    for name in sorted({name for setting in params for name in setting}):
+        column = np.ma.MaskedArray(np.empty(len(params), dtype=object), mask=True)
+        for i, setting in enumerate(params):
+            if name in setting:
+                column[i] = setting[name]
+        results[f"param_{name}"] = column
     results["params"] = params
     for (metric, key), table in zip(keys.items(), tables, strict=True):
-        results.update(_metric_columns(metric, key, table))
+        results |= {f"split{i}_test_{key}": row for i, row in enumerate(table)}
+        # Folds on which a metric is undefined for all settings are ignored.
+        table = table[~np.isnan(table).all(axis=1)]
+        mean = table.mean(axis=0)
+        results[f"mean_test_{key}"], results[f"std_test_{key}"] = mean, table.std(axis=0)
+        results[f"rank_test_{key}"] = rank_settings(mean, greater_is_better(metric))
     return results
 
 
@@ -131,29 +140,6 @@ def check_all_finite(
         f"{int((~finite).any(axis=0).sum())} of {len(params)} settings have {what} that are not "
         f"finite, first {params[setting]} on fold {fold}: {why}"
     )
-
-
-def _parameter_columns(params: list[dict[str, Any]]) -> dict[str, np.ma.MaskedArray]:
-    columns = {}
-    for name in sorted({name for setting in params for name in setting}):
-        column = np.ma.MaskedArray(np.empty(len(params), dtype=object), mask=True)
-        for i, setting in enumerate(params):
-            if name in setting:
-                column[i] = setting[name]
-        columns[f"param_{name}"] = column
-    return columns
-
-
-def _metric_columns(metric: str, key: str, table: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the columns of one metric; ``table`` is (n_folds, n_settings)."""
-    columns = {f"split{i}_test_{key}": row for i, row in enumerate(table)}
-    # Folds on which a metric is undefined for all settings are ignored.
-    defined = ~np.isnan(table).all(axis=1)
-    mean = table[defined].mean(axis=0)
-    columns[f"mean_test_{key}"] = mean
-    columns[f"std_test_{key}"] = table[defined].std(axis=0)
-    columns[f"rank_test_{key}"] = rank_settings(mean, greater_is_better(metric))
-    return columns
 
 
 def rank_settings(means: np.ndarray, greater_is_better: bool) -> np.ndarray:
@@ -239,30 +225,6 @@ def edges_of_grid(
             if chosen == {value} and low < value < high:
                 found[name] = (value, side)
     return found
-
-
-def results_frame(results: Mapping[str, Any], key: str) -> Any:
-    """Return ``cv_results_`` as a data frame, best setting first.
-
-    Parameters
-    ----------
-    results : mapping
-        ``cv_results_``.
-    key : str
-        Part of the column names for the metric to sort by.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row per setting, with its position in ``cv_results_`` as index: parameters, then rank,
-        mean and standard deviation of the metric, then all other columns.
-    """
-    pandas = require("pandas", "A data frame")
-    frame = pandas.DataFrame(dict(results)).infer_objects()
-    shown = [f"{part}_test_{key}" for part in ("rank", "mean", "std")]
-    params = [name for name in frame.columns if name.startswith("param_")]
-    others = [name for name in frame.columns if name not in (*params, *shown)]
-    return frame[[*params, *shown, *others]].sort_values(shown[0], kind="stable")
 
 
 def by_rank(results: Mapping[str, Any], key: str) -> list[int]:
