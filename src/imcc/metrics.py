@@ -37,17 +37,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import average_precision_score, make_scorer
-from sklearn.utils import check_array
 
-from imcc._array.array import Array, asarray, is_numpy, namespace, take, to_numpy, zeros
+from imcc._array.array import Array, asarray, is_numpy, namespace, take, zeros
 from imcc._array.device import block_entries
 from imcc._utils.config import get_config
 from imcc._utils.validation import (
     check_choice,
     check_sample_weight,
+    check_scores,
     known_labels,
     label_matrix,
 )
@@ -305,19 +304,6 @@ def _count(flags: Array) -> Array:
     return counts
 
 
-def _check_scores(y_true: Any, scores: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    relevant, known = known_labels(y_true, "y_true")
-    scores = to_numpy(scores)
-    if sp.issparse(scores):
-        raise ValueError("scores must be dense, got a sparse matrix; call .toarray() first")
-    scores = check_array(scores, dtype=[np.float64, np.float32], input_name="scores")
-    if scores.shape != relevant.shape:
-        raise ValueError(
-            f"y_true and scores must have the same shape, got {relevant.shape} and {scores.shape}"
-        )
-    return relevant, scores, known
-
-
 def evaluate(
     y_true: Any,
     scores: Any,
@@ -364,7 +350,7 @@ def evaluate(
     names = list(METRICS) if metrics is None else list(metrics)
     for name in names:
         check_choice("metrics", name, METRICS)
-    relevant, scores, known = _check_scores(y_true, scores)
+    relevant, scores, known = check_scores(y_true, scores)
     computed = LabelMetrics(relevant, known, check_sample_weight(sample_weight, len(relevant)))
     means = computed.means(np.ascontiguousarray(scores.T)[:, np.newaxis], names)[:, 0]
     if np.isnan(means).any():
@@ -662,7 +648,7 @@ def macro_average_precision(y_true: Any, scores: Any) -> float:
     >>> macro_average_precision([[1, 0], [0, 1], [1, 0]], [[0.9, 0.3], [0.4, 0.8], [0.1, 0.2]])
     0.9166666666666666
     """
-    on, scores, known = _check_scores(y_true, scores)
+    on, scores, known = check_scores(y_true, scores)
     rows = [slice(None)] * on.shape[1] if known is None else list(known.T)
     labels = np.flatnonzero(on.any(axis=0))
     values = [average_precision_score(on[rows[j], j], scores[rows[j], j]) for j in labels]
@@ -691,7 +677,7 @@ def log_loss(y_true: Any, probabilities: Any) -> float:
     >>> round(log_loss([[1, 0], [0, 1]], [[0.9, 0.2], [0.5, 0.5]]), 3)
     0.429
     """
-    on, probabilities, known = _check_scores(y_true, probabilities)
+    on, probabilities, known = check_scores(y_true, probabilities)
     if (probabilities < 0).any() or (probabilities > 1).any():
         raise ValueError("probabilities must be between 0 and 1")
     right = np.clip(np.where(on, probabilities, 1 - probabilities), 1e-7, 1 - 1e-7)

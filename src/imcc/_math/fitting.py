@@ -24,7 +24,7 @@ from imcc._array.array import (
     to_numpy,
 )
 from imcc._array.device import explained_memory_errors, limited_threads, on_device, require_memory
-from imcc._math.clustering import VirtualExamples, assign_rows, virtual_examples
+from imcc._math.clustering import VirtualExamples, assign_rows, check_points, virtual_examples
 from imcc._math.kernels import Kernel, KernelModel, Model, choose_width, moved_by
 from imcc._math.maps import Approximation, FeatureMap, IdentityMap, feature_sums
 from imcc._math.sampling import sample_weighted
@@ -129,19 +129,8 @@ def check_approximation(
         )
     if not by_name:
         landmarks = np.asarray(to_numpy(landmarks))
-        if landmarks.ndim != 2 or not len(landmarks) or landmarks.dtype.kind not in "iuf":
-            raise ValueError(
-                "landmarks must be 'kmeans', 'random' or an array of shape (n_components, "
-                f"n_features); got an array of shape {landmarks.shape} and type {landmarks.dtype}"
-            )
+        check_points("landmarks", landmarks, "n_components", n_components)
         landmarks = landmarks.astype(np.result_type(landmarks, np.float32), copy=False)
-        if not np.isfinite(landmarks).all():
-            raise ValueError("landmarks must be finite numbers, but some are NaN or infinite")
-        if n_components not in (None, len(landmarks)):
-            raise ValueError(
-                f"n_components={n_components!r}, but {len(landmarks)} landmarks are passed: use "
-                "n_components=None"
-            )
         n_components = len(landmarks)
     count = DEFAULT_N_COMPONENTS if n_components is None else n_components
     return Approximation(kernel, width, int(count), landmarks)
@@ -198,6 +187,8 @@ def finished(
     target, feature_names, assignment
         As for :class:`FittedModel`.
     """
+    if assignment is not None:
+        assignment = asarray(assignment[:, 0] if assignment.shape[1] == 1 else assignment, like)
     return FittedModel(
         model=moved_record(replace(model, intercept=model.intercept + constants), like),
         centers=asarray(virtual.centers, like),
@@ -205,7 +196,7 @@ def finished(
         sizes=asarray(virtual.sizes, like, "int64" if virtual.weights is None else "float64"),
         target=target,
         feature_names=feature_names,
-        assignment=None if assignment is None else asarray(assignment, like),
+        assignment=assignment,
     )
 
 
@@ -261,7 +252,7 @@ def fit_arrays(
         like=X,
         target=target,
         feature_names=feature_names,
-        assignment=_columns(assignment) if settings.approximation is None else None,
+        assignment=assignment if settings.approximation is None else None,
     )
 
 
@@ -460,11 +451,6 @@ class _Design:
         if kernel.is_linear:
             return IdentityMap(self.origin).model(self.rows.T @ coef, intercept)
         return KernelModel(kernel, self.width, self.origin, self.rows, coef, intercept)
-
-
-def _columns(assignment: np.ndarray) -> np.ndarray:
-    """Return the clusters of the rows, as a vector for a single clustering."""
-    return assignment[:, 0] if assignment.shape[1] == 1 else assignment
 
 
 def is_primal(kernel: Kernel, n_features: int, n_rows: int) -> bool:

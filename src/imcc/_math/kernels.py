@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.spatial.distance import cdist
+from scipy.spatial.distance import cdist, pdist, squareform
 from sklearn.metrics.pairwise import (
     PAIRWISE_KERNEL_FUNCTIONS,
     additive_chi2_kernel,
@@ -44,6 +44,7 @@ from imcc._array.array import (
     Array,
     asarray,
     clip_in_place,
+    dense,
     exp_in_place,
     is_numpy,
     mean_of_rows,
@@ -99,9 +100,9 @@ class Kernel:
         # Rows on a device come to the host: these functions are scikit-learn's or the user's.
         rows, others = to_numpy(X), to_numpy(Y)
         if self.function == "additive_chi2":
-            rows, others = _dense(rows), _dense(others)
+            rows, others = dense(rows), dense(others)
         values = pairwise_kernels(rows, others, metric=self.function, **self.parameters)
-        return asarray(np.asarray(values.toarray() if sp.issparse(values) else values), X)
+        return asarray(np.asarray(dense(values)), X)
 
     def origin(self, X: Features) -> Array | None:
         """Return a point to subtract from all rows, which loses fewer digits, or None."""
@@ -211,7 +212,7 @@ class LaplacianKernel(WidthKernel):
             return manhattan_distances(sp.csr_matrix(X), None if Y is None else sp.csr_matrix(Y))
         if Y is not None:
             return cdist(X, Y, "cityblock")
-        return _mirrored(X, lambda rows, others: cdist(rows, others, "cityblock"))
+        return squareform(pdist(X, "cityblock"))
 
 
 class Chi2Kernel(WidthKernel):
@@ -221,12 +222,7 @@ class Chi2Kernel(WidthKernel):
         """Return the additive chi-squared distances."""
         if not is_numpy(X):
             return _summed_distances(X, X if Y is None else Y, _chi_squared)
-        return -additive_chi2_kernel(_dense(X), _dense(Y))
-
-
-def _dense(X: Any) -> Any:
-    """Return rows as a dense array, for functions that do not accept sparse ones."""
-    return X.toarray() if sp.issparse(X) else X
+        return -additive_chi2_kernel(dense(X), dense(Y))
 
 
 def _pair_weight(n: int, weights: Array | None = None) -> float:
@@ -316,16 +312,6 @@ def _inner_products(X: Features, Y: Features) -> Array:
         out[block, start:] = product.toarray() if sp.issparse(product) else product
         if start:
             out[block, :start] = out[:start, block].T
-    return out
-
-
-def _mirrored(X: np.ndarray, distances: Callable[..., np.ndarray]) -> np.ndarray:
-    """Fill a symmetric matrix from the blocks on and below its diagonal."""
-    n = X.shape[0]
-    out = np.empty((n, n))
-    for block in row_blocks(n, n):
-        out[block, : block.stop] = distances(X[block], X[: block.stop])
-        out[: block.stop, block] = out[block, : block.stop].T
     return out
 
 

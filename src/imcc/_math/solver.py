@@ -391,7 +391,7 @@ def _solve_dual(
     M = K
     M *= 1 + gamma
     add_to_diagonal(M, beta)
-    factor = _factorise(M)
+    factor = cholesky(M)
 
     P = dense(virtual.scaled_membership)
     solved = cholesky_solve(factor, xp.concat([inside, P, signs], axis=1))
@@ -422,7 +422,7 @@ def _project(K: Array, K_centers: Array, weights: Array) -> Array:
     xp = namespace(K)
     shifted = xp.asarray(K, copy=True)
     add_to_diagonal(shifted, JITTER * trace(K) / K.shape[0])
-    factor = _factorise(shifted)
+    factor = cholesky(shifted)
     inside = cholesky_solve(factor, K_centers.T)
     for _ in range(MAX_REFINEMENTS):
         residual = K_centers.T - symmetric_product(K, inside)
@@ -435,10 +435,3 @@ def _project(K: Array, K_centers: Array, weights: Array) -> Array:
         "the kernel matrix is too ill-conditioned for a Cholesky factorisation: "
         f"the relative error of the solution would be about {influence:.0e}"
     )
-
-
-def _factorise(A: Array) -> Array:
-    try:
-        return cholesky(A)
-    except np.linalg.LinAlgError as error:
-        raise np.linalg.LinAlgError("the kernel matrix is not positive semi-definite") from error

@@ -253,10 +253,13 @@ def test_prototypes_as_clusterer(small_problem):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"clusterer": np.ones(5)}, "must contain one prototype per row"),
+        (
+            {"clusterer": np.ones(5)},
+            "clusterer must contain finite numbers, with one point per row",
+        ),
         ({"clusterer": np.full((2, 5), np.nan)}, "finite numbers"),
-        ({"clusterer": np.ones((2, 3))}, "have 3 features"),
-        ({"clusterer": np.ones((2, 5)), "n_clusters": 3}, "n_clusters=3, but 2 prototypes"),
+        ({"clusterer": np.ones((2, 3))}, "clusterer must have 5 features"),
+        ({"clusterer": np.ones((2, 5)), "n_clusters": 3}, "n_clusters is 3, but 2 rows"),
         ({"lloyd_passes": -1}, "lloyd_passes must be an integer >= 0"),
         ({"lloyd_passes": 1.5}, "lloyd_passes must be an integer >= 0"),
     ],
