@@ -156,12 +156,7 @@ def free_bytes(like: Any) -> float:
         return allowed
     if library(like) == "torch" and like.is_cuda:
         cuda = importlib.import_module("torch").cuda
-        # memory_reserved and memory_allocated would each sort all statistics first.
-        stats = cuda.memory_stats_as_nested_dict(like.device)
-        held, used = (
-            stats[name]["all"]["current"] for name in ("reserved_bytes", "allocated_bytes")
-        )
-        cached = held - used
+        cached = cuda.memory_reserved(like.device) - cuda.memory_allocated(like.device)
         return float(cuda.mem_get_info(like.device)[0] + cached)
     if library(like) == "cupy":
         cupy = importlib.import_module("cupy")

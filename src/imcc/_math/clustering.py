@@ -235,7 +235,12 @@ def _cluster_once(
         model.fit(X, sample_weight=weights)
     else:
         model.fit(X)
-    return _compact(_read_labels(model, X), X.shape[0], type(model).__name__)
+    if not hasattr(model, "labels_") and not hasattr(model, "predict"):
+        raise ValueError(
+            f"the clusterer {type(model).__name__} sets no labels_ in fit and has no predict"
+        )
+    labels = model.labels_ if hasattr(model, "labels_") else model.predict(X)
+    return _compact(labels, X.shape[0], type(model).__name__)
 
 
 def _k_means(
@@ -318,16 +323,6 @@ def warn_if_empty(n_clusters: int, n_found: int) -> None:
             ConvergenceWarning,
             stacklevel=3,
         )
-
-
-def _read_labels(model: Any, X: Features) -> Any:
-    if hasattr(model, "labels_"):
-        return model.labels_
-    if hasattr(model, "predict"):
-        return model.predict(X)
-    raise ValueError(
-        f"the clusterer {type(model).__name__} sets no labels_ in fit and has no predict"
-    )
 
 
 def _compact(labels: Any, n_samples: int, name: str) -> np.ndarray:

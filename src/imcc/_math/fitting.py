@@ -147,9 +147,6 @@ class FittedModel:
     soft_labels : array of shape (n_clusters, q)
     sizes : array of shape (n_clusters,)
         Rows in each cluster (int), or the sum of their weights (float).
-    target : Target
-        What the labels are.
-    feature_names : ndarray of str or None
     assignment : array of shape (n_samples,) or (n_samples, n_clusterings), or None
         The cluster of each row, where the model keeps the rows.
     """
@@ -158,19 +155,14 @@ class FittedModel:
     centers: Array
     soft_labels: Array
     sizes: Array
-    target: Target
-    feature_names: np.ndarray | None
-    assignment: Array | None = None
+    assignment: Array | None
 
 
 def finished(
     model: Model,
     virtual: VirtualExamples,
     constants: Array,
-    *,
     like: Any,
-    target: Target,
-    feature_names: np.ndarray | None,
     assignment: np.ndarray | None = None,
 ) -> FittedModel:
     """Add constant labels to the intercept, and return results in the library of the input.
@@ -184,8 +176,8 @@ def finished(
         See :func:`imcc._math.solver.constant_labels`.
     like : array
         NumPy's rows give NumPy's results, wherever these were computed.
-    target, feature_names, assignment
-        As for :class:`FittedModel`.
+    assignment : ndarray of shape (n_samples, n_clusterings), optional
+        The clusters of the rows, where the model keeps the rows.
     """
     if assignment is not None:
         assignment = asarray(assignment[:, 0] if assignment.shape[1] == 1 else assignment, like)
@@ -194,8 +186,6 @@ def finished(
         centers=asarray(virtual.centers, like),
         soft_labels=asarray(virtual.soft_labels + constants, like),
         sizes=asarray(virtual.sizes, like, "int64" if virtual.weights is None else "float64"),
-        target=target,
-        feature_names=feature_names,
         assignment=assignment,
     )
 
@@ -215,6 +205,7 @@ def fit_arrays(
     target : Target
     settings : FitSettings
     feature_names : ndarray of str, optional
+        For error messages.
     sample_weight : ndarray of shape (n_samples,), optional
         Weights of the rows, all above zero.
     """
@@ -245,15 +236,8 @@ def fit_arrays(
                 known=target.known,
             )
         check_model(model, settings.setting, X, feature_names)
-    return finished(
-        model,
-        virtual,
-        constants,
-        like=X,
-        target=target,
-        feature_names=feature_names,
-        assignment=assignment if settings.approximation is None else None,
-    )
+    keeps_rows = settings.approximation is None
+    return finished(model, virtual, constants, X, assignment if keeps_rows else None)
 
 
 def fit_assigned(

@@ -71,8 +71,10 @@ REMEDY = "use smaller chunks, or fewer n_components"
 SAME_SUMS = 1e-9
 
 
-def fit_stream(source: ChunkSource, settings: FitSettings) -> FittedModel:
-    """Fit a model in passes over a source.
+def fit_stream(
+    source: ChunkSource, settings: FitSettings
+) -> tuple[FittedModel, Target, np.ndarray | None]:
+    """Fit a model in passes over a source; return it, what the labels are, and feature names.
 
     Parameters
     ----------
@@ -119,16 +121,10 @@ def fit_stream(source: ChunkSource, settings: FitSettings) -> FittedModel:
             )
             model = feature_map.model(weights, intercept)
         check_model(model, settings.setting)
-    return finished(
-        model,
-        virtual,
-        constants,
-        like=summary.like,
-        target=Target(
-            np.empty((0, 0)), "multilabel", np.arange(len(summary.labels)), summary.label_names
-        ),
-        feature_names=summary.feature_names,
+    target = Target(
+        np.empty((0, 0)), "multilabel", np.arange(len(summary.labels)), summary.label_names
     )
+    return finished(model, virtual, constants, summary.like), target, summary.feature_names
 
 
 def _read_clusters(settings: FitSettings) -> tuple[Sequence[int], np.ndarray | None]:
