@@ -207,7 +207,14 @@ class LabelMetrics:
                 values.append(xp.astype(wrong, xp.float64))
             else:
                 counts = self._counts(scores) if counts is None else counts
-                values.append(self._from_counts(name, *counts))
+                rank, hits = counts
+                if name == "coverage":
+                    of_rows = (self._per_row("max", rank, fill=1.0) - 1) / self._n_known
+                elif name == "average_precision":
+                    of_rows = self._per_row("sum", hits / rank, fill=0.0) / self._n_relevant
+                else:
+                    of_rows = self._per_row("sum", rank - hits, fill=0.0) / self._n_ordered
+                values.append(of_rows)
         return values
 
     def _best_relevant(self, scores: Array) -> Array:
@@ -217,14 +224,6 @@ class LabelMetrics:
             return self._per_row("max", own, fill=-np.inf)
         xp = namespace(scores)
         return xp.max(xp.where(self._relevant[:, None, :], scores, -np.inf), axis=0)
-
-    def _from_counts(self, name: str, rank: Array, hits: Array) -> Array:
-        """Compute a metric per row from ``rank`` and ``hits`` of its pairs."""
-        if name == "coverage":
-            return (self._per_row("max", rank, fill=1.0) - 1) / self._n_known
-        if name == "average_precision":
-            return self._per_row("sum", hits / rank, fill=0.0) / self._n_relevant
-        return self._per_row("sum", rank - hits, fill=0.0) / self._n_ordered
 
     def _per_row(self, function: str, of_pairs: Array, fill: float) -> Array:
         """Return the "max" or "sum" over the pairs of each row, ``fill`` for rows without pairs."""
@@ -701,11 +700,8 @@ def _label_counts(y_true: Any, y_pred: Any) -> tuple[np.ndarray, np.ndarray, np.
 
 
 _FUNCTIONS = {
-    "one_error": one_error,
-    "hamming_loss": hamming_loss,
-    "ranking_loss": ranking_loss,
-    "coverage": coverage,
-    "average_precision": average_precision,
+    function.__name__: function
+    for function in (one_error, hamming_loss, ranking_loss, coverage, average_precision)
 }
 
 

@@ -331,12 +331,6 @@ def check_kernel(
 ) -> Kernel:
     """Check a kernel, its name or function and parameters, and its width; return the kernel."""
     names = sorted({*_NAMED, *PAIRWISE_KERNEL_FUNCTIONS})
-    if isinstance(kernel, str) and kernel == "precomputed":
-        raise ValueError(
-            "kernel='precomputed' is not supported: the virtual examples are means of training "
-            "rows, and their kernel values do not follow from those of the rows; pass the rows "
-            "and the name of a kernel or a callable"
-        )
     if not callable(kernel) and kernel not in names:
         raise ValueError(f"kernel must be a callable or one of {', '.join(names)}; got {kernel!r}")
     if callable(kernel) or kernel not in _NAMED:
@@ -386,16 +380,13 @@ def choose_width(
 
 def final_width(width: float, width_scale: float, n_rows: int) -> float:
     """Return a width, given or chosen by the rule for so many rows, times its factor."""
-    if math.isnan(width) or math.isinf(width):
+    if not 0 < width < math.inf:
+        why = "the distances between the training rows overflow"
+        if width == 0:
+            why = f"all training rows are identical (n_samples={n_rows}), or nearly so"
         raise ValueError(
-            "width='mean_distance' gives no width: the distances between the training rows "
-            "overflow; scale the features, or pass a positive number as width"
-        )
-    if not width > 0:
-        raise ValueError(
-            "width='mean_distance' gives no width: all training rows are identical "
-            f"(n_samples={n_rows}), or differ by so little that squares of the differences are 0; "
-            "pass a positive number as width, or scale the features"
+            f"width='mean_distance' gives no width: {why}; scale the features, or pass a positive "
+            "number as width"
         )
     check_scaled_width(width, width_scale)
     return width * width_scale

@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from imcc._array.array import Array, asarray, is_numpy, multiplied, namespace, take, take_rows
+from imcc._array.array import Array, asarray, namespace, take, take_rows
 from imcc._math.clustering import VirtualExamples
 from imcc._math.kernels import Kernel
 from imcc._math.solver import eliminate
@@ -183,16 +183,19 @@ def grid_scores(
     scores : array of shape (q, n_pairs * n_alphas, n_test)
     """
     xp, like = namespace(fold.held_out), fold.held_out
-    # The factors of all clusterings are in one array, for a single product and buffer.
+    # The factors of all clusterings are in one array, for a single product.
     stacked = xp.concat(fold.factors, axis=0)
     ends = np.cumsum([factors.shape[0] for factors in fold.factors]).tolist()
-    buffers = [np.empty((1, *x.shape)) if is_numpy(x) else None for x in (stacked, like)]
     (n_factors, rank), q = stacked.shape, fold.cross.shape[0]
     n_rho = max(1, entries // ((n_factors + like.shape[0]) * rank))
-    for rhos, pairs in _batches(grid, n_rho):
-        scale = 1 / xp.sqrt(fold.eigenvalues + asarray(np.array(rhos), like)[:, None])[:, None, :]
-        factors = multiplied(stacked, scale, buffers[0])
-        held_out = multiplied(like, scale, buffers[1])
+    by_rho = list(_pairs_by_rho(grid.betas, grid.gammas).items())
+    for first in range(0, len(by_rho), n_rho):
+        batch = by_rho[first : first + n_rho]
+        rhos = asarray(np.array([rho for rho, _ in batch]), like)
+        pairs = [(r, i, j) for r, (_, of_rho) in enumerate(batch) for i, j in of_rho]
+        scale = 1 / xp.sqrt(fold.eigenvalues + rhos[:, None])[:, None, :]
+        factors = stacked * scale
+        held_out = like * scale
         labels = fold.cross * scale
         # Products that the settings with the same rho share, all times 1 + gamma: the scores
         # without virtual examples, V^T B^-1 Psi^T Y, and V^T B^-1 of the held-out rows.
@@ -218,17 +221,6 @@ def grid_scores(
                         (gram, plain, of_labels[:, block, :], of_held_out[:, block, :]),
                     )
                 yield k, some, fold.distinct.expand(scores)
-
-
-def _batches(grid: Grid, n_rho: int) -> Iterator[tuple[list[float], list[Pair]]]:
-    """Yield ``n_rho`` values of rho at a time, with their pairs (beta, gamma)."""
-    groups = list(_pairs_by_rho(grid.betas, grid.gammas).items())
-    for start in range(0, len(groups), n_rho):
-        batch = groups[start : start + n_rho]
-        yield (
-            [rho for rho, _ in batch],
-            [(r, i, j) for r, (_, pairs) in enumerate(batch) for i, j in pairs],
-        )
 
 
 def _scores(
