@@ -27,7 +27,6 @@ from imcc._array.device import explained_memory_errors, limited_threads, on_devi
 from imcc._math.clustering import VirtualExamples, assign_rows, check_points, virtual_examples
 from imcc._math.kernels import Kernel, KernelModel, Model, choose_width, moved_by
 from imcc._math.maps import Approximation, FeatureMap, IdentityMap, feature_sums
-from imcc._math.sampling import sample_weighted
 from imcc._math.solver import (
     Setting,
     constant_labels,
@@ -373,10 +372,8 @@ class _Design:
     ) -> _Design:
         kernel, approximation = settings.kernel, settings.approximation
         if approximation is not None:
-            size, seed = approximation.sample_size, settings.seed
-            sample, of_sample = sample_weighted(X, weights, size, seed)
-            scale = settings.width_scale
-            return cls(X, settings, approximation.fit(sample, scale, seed, landmarks, of_sample))
+            scale, seed = settings.width_scale, settings.seed
+            return cls(X, settings, approximation.fit(X, scale, seed, landmarks, weights))
         if is_primal(kernel, X.shape[1], X.shape[0]):
             return cls(X, settings, IdentityMap.fit(X))
         if kernel.is_linear:

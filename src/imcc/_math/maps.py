@@ -352,13 +352,15 @@ class Approximation:
         config = get_config()
         return max(config.width_rows, config.rows_per_landmark * self.n_components)
 
-    def choose_landmarks(self, sample: Features, seed: int) -> Features:
-        """Return the landmarks, on the device of the sample; they do not depend on the kernel.
+    def choose_landmarks(self, X: Features, seed: int) -> Features:
+        """Return the landmarks, on the device of the rows; they do not depend on the kernel.
 
-        "random" draws rows; "kmeans" uses k-means centres, which cover the rows more evenly.  All
-        rows are used if there are at most ``n_components``.  k-means always runs on the host, since
-        the sample is small, so that the landmarks do not depend on the device.
+        They come from a sample.  "random" draws rows; "kmeans" uses k-means centres, which cover
+        the rows more evenly.  All rows are used if there are at most ``n_components``.  k-means
+        always runs on the host, since the sample is small, so that the landmarks do not depend on
+        the device.
         """
+        sample = sample_rows(X, self.sample_size, seed)
         if not isinstance(self.landmarks, str):
             check_n_features("landmarks", self.landmarks, sample.shape[1])
             return asarray(self.landmarks, sample)
@@ -372,26 +374,26 @@ class Approximation:
 
     def fit(
         self,
-        sample: Features,
+        X: Features,
         width_scale: float,
         seed: int,
         landmarks: Features | None = None,
         weights: Array | None = None,
     ) -> NystroemMap:
-        """Fit the map on a sample of rows.
+        """Fit the map on a sample of the rows.
 
         Parameters
         ----------
-        sample : array or CSR matrix of shape (n, n_features)
-            Drawn by :func:`imcc._math.sampling.sample_rows` with ``sample_size`` and the same seed.
+        X : array or CSR matrix of shape (n, n_features)
             The map is of the same library and on the same device.
         width_scale : float
         seed : int
         landmarks : array or CSR matrix, optional
             Result of :meth:`choose_landmarks`, if it was called before.
         weights : array of shape (n,), optional
-            Weights of the sample's rows, for the width.
+            Weights of the rows, for the width.
         """
+        sample, weights = sample_weighted(X, weights, self.sample_size, seed)
         kernel, width = self.kernel, None
         if isinstance(kernel, WidthKernel):
             width = self.width

@@ -336,18 +336,6 @@ def test_bad_chunks_on_a_device(small_problem, library):
         IMCCClassifier(4, approximation="nystroem", landmarks=X[:9, :4]).fit(array(library, X), Y)
 
 
-def test_devices_that_are_none(small_problem):
-    torch = backend("torch")
-    X, Y, *_ = small_problem
-    clf = IMCCClassifier(4, **KINDS["nystroem"], random_state=0)
-    with pytest.raises(ValueError, match="device must be None or a name such as 'cuda', got 0"):
-        clone(clf).set_params(device=0).fit(cut(X, Y))
-    unusable = ["gpu"] if torch.cuda.is_available() else ["gpu", "cuda"]
-    for device in unusable:
-        with pytest.raises(RuntimeError, match=f"device='{device}' cannot be used by torch"):
-            clone(clf).set_params(device=device).fit(cut(X, Y))
-
-
 def test_a_chunk_that_does_not_fit_is_explained(small_problem):
     backend("torch")
     X, Y, *_ = small_problem

@@ -24,7 +24,6 @@ from imcc._array.device import block_entries, limited_threads, synchronize
 from imcc._math.clustering import VirtualExamples, virtual_examples
 from imcc._math.kernels import Kernel, choose_width
 from imcc._math.maps import Approximation, FeatureMap, IdentityMap, KernelMap, feature_sums
-from imcc._math.sampling import sample_weighted
 from imcc._math.search.folds import Fold, evaluated_labels
 from imcc._math.search.grid import DistinctLabels, EigenProblem, Grid, Pair, grid_scores
 from imcc._math.search.scorers import ScorerMetrics, Scoring
@@ -106,57 +105,45 @@ def search_fold(
         How far the kernel matrix is from being positive semidefinite (see
         :class:`imcc._math.maps.KernelMap`).
     """
+    start = time.perf_counter()
     with limited_threads(len(fold.train)):
-        start = time.perf_counter()
-        problems = _problems(search, k, base, fold, clusters, width_scale)
+        (_, kernel), target = search.grid.kernels[k], search.target
+        approximation, (assignments, landmarks) = search.approximations[k], clusters
+        rows = take_rows(search.X, fold.train)
+        weights = None if search.weights is None else asarray(search.weights[fold.train], rows)
+        feature_map: FeatureMap | None = None
+        width = None
+        if approximation is not None:
+            feature_map = approximation.fit(rows, width_scale, search.seed, landmarks, weights)
+        elif base is None:
+            feature_map = IdentityMap.fit(rows)
+        else:
+            inner = submatrix(base, fold.train, fold.train)
+            width = choose_width(kernel, inner, "mean_distance", width_scale, weights)
+        problems = []
+        for kept, labels in _patterns(target, fold):
+            train = fold.train[kept]
+            own, of_own = _part(rows, kept), None if weights is None else _part(weights, kept)
+            distinct = DistinctLabels.of(target.signs[train][:, labels])
+            signs = asarray(distinct.signs, own)
+            virtuals = [
+                virtual_examples(own, signs, _clusters_of(assignment, kept), of_own)
+                for assignment in assignments
+            ]
+            if feature_map is not None:
+                tests = take_rows(search.X, fold.test)
+                parts = _feature_problem(feature_map, own, tests, signs, virtuals)
+            else:
+                K = inner if len(kept) == len(fold.train) else submatrix(inner, kept, kept)
+                K_test = submatrix(base, fold.test, train)
+                parts = _kernel_problem(kernel, width, K, K_test, own, signs, virtuals)
+            problems.append(
+                EigenProblem(**parts, virtuals=virtuals, distinct=distinct, labels=labels)
+            )
         finite, values, score_seconds = _evaluate(search, fold, problems)
-        fit_seconds = time.perf_counter() - start - score_seconds
+    fit_seconds = time.perf_counter() - start - score_seconds
     shares = [np.full_like(finite, s / finite.size) for s in (fit_seconds, score_seconds)]
     return np.stack([finite, *shares, *values]), max(problem.negative for problem in problems)
-
-
-def _problems(
-    search: Search,
-    k: int,
-    base: Array | None,
-    fold: Fold,
-    clusters: Clusters,
-    width_scale: float,
-) -> list[EigenProblem]:
-    """Set up the problem of each pattern of known labels."""
-    (_, kernel), target = search.grid.kernels[k], search.target
-    assignments, landmarks = clusters
-    rows = take_rows(search.X, fold.train)
-    weights = None if search.weights is None else asarray(search.weights[fold.train], rows)
-    feature_map: FeatureMap | None = None
-    approximation, seed, width = search.approximations[k], search.seed, None
-    if approximation is not None:
-        sample, of_sample = sample_weighted(rows, weights, approximation.sample_size, seed)
-        feature_map = approximation.fit(sample, width_scale, seed, landmarks, of_sample)
-    elif base is None:
-        feature_map = IdentityMap.fit(rows)
-    else:
-        inner = submatrix(base, fold.train, fold.train)
-        width = choose_width(kernel, inner, "mean_distance", width_scale, weights)
-    problems = []
-    for kept, labels in _patterns(target, fold):
-        train = fold.train[kept]
-        own, of_own = _part(rows, kept), None if weights is None else _part(weights, kept)
-        distinct = DistinctLabels.of(target.signs[train][:, labels])
-        signs = asarray(distinct.signs, own)
-        virtuals = [
-            virtual_examples(own, signs, _clusters_of(assignment, kept), of_own)
-            for assignment in assignments
-        ]
-        if feature_map is not None:
-            tests = take_rows(search.X, fold.test)
-            parts = _feature_problem(feature_map, own, tests, signs, virtuals)
-        else:
-            K = inner if len(kept) == len(fold.train) else submatrix(inner, kept, kept)
-            K_test = submatrix(base, fold.test, train)
-            parts = _kernel_problem(kernel, width, K, K_test, own, signs, virtuals)
-        problems.append(EigenProblem(**parts, virtuals=virtuals, distinct=distinct, labels=labels))
-    return problems
 
 
 def _patterns(target: Target, fold: Fold) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -27,7 +27,6 @@ from imcc._math.fitting import (
 )
 from imcc._math.kernels import Kernel, moved_by
 from imcc._math.maps import warn_if_indefinite
-from imcc._math.sampling import sample_rows
 from imcc._math.search.fold import Clusters, Search, search_fold
 from imcc._math.search.folds import Fold, check_defined
 from imcc._math.search.scorers import check_scorers
@@ -128,8 +127,7 @@ def _cluster_fold(search: Search, fold: Fold) -> tuple[Clusters, list[str]]:
         ]
     landmarks, approximation = None, search.approximations[0]
     if approximation is not None:
-        sample = sample_rows(rows, approximation.sample_size, seed)
-        landmarks = approximation.choose_landmarks(sample, seed)
+        landmarks = approximation.choose_landmarks(rows, seed)
     return (assignments, landmarks), [str(warning.message) for warning in caught]
 
 
