@@ -224,7 +224,11 @@ def _warn_where_none(thresholds: np.ndarray, name: str, per: str, label_names: A
     who = "all labels"
     if per == "label":
         names = [str(j) if label_names is None else repr(str(label_names[j])) for j in without]
-        who = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        who = (
+            "labels "
+            + ", ".join(names[:5])
+            + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        )
     warnings.warn(
         f"no threshold can promise this {name} with this confidence for {who} "
         f"({'always' if name == 'recall' else 'never'} predicted): use more calibration rows, a "
