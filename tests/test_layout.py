@@ -41,7 +41,7 @@ INSIDE = {
         *("html", "wrappers", "files", "validation"),
     ],
     "_math": [
-        *("clustering", "kernels", "sampling", "landmarks", "maps"),
+        *("kernels", "clustering", "sampling", "landmarks", "maps"),
         *("solver", "fitting", "logistic", "score_maps", "thresholds", "guarantees"),
         *("search", "ensemble", "stream"),
     ],

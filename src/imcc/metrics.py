@@ -37,17 +37,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import average_precision_score, make_scorer
-from sklearn.utils import check_array
 
-from imcc._array.array import Array, asarray, is_numpy, namespace, take, to_numpy, zeros
+from imcc._array.array import Array, asarray, is_numpy, namespace, take, zeros
 from imcc._array.device import block_entries
 from imcc._utils.config import get_config
 from imcc._utils.validation import (
     check_choice,
     check_sample_weight,
+    check_scores,
     known_labels,
     label_matrix,
 )
@@ -208,7 +207,14 @@ class LabelMetrics:
                 values.append(xp.astype(wrong, xp.float64))
             else:
                 counts = self._counts(scores) if counts is None else counts
-                values.append(self._from_counts(name, *counts))
+                rank, hits = counts
+                if name == "coverage":
+                    of_rows = (self._per_row("max", rank, fill=1.0) - 1) / self._n_known
+                elif name == "average_precision":
+                    of_rows = self._per_row("sum", hits / rank, fill=0.0) / self._n_relevant
+                else:
+                    of_rows = self._per_row("sum", rank - hits, fill=0.0) / self._n_ordered
+                values.append(of_rows)
         return values
 
     def _best_relevant(self, scores: Array) -> Array:
@@ -218,14 +224,6 @@ class LabelMetrics:
             return self._per_row("max", own, fill=-np.inf)
         xp = namespace(scores)
         return xp.max(xp.where(self._relevant[:, None, :], scores, -np.inf), axis=0)
-
-    def _from_counts(self, name: str, rank: Array, hits: Array) -> Array:
-        """Compute a metric per row from ``rank`` and ``hits`` of its pairs."""
-        if name == "coverage":
-            return (self._per_row("max", rank, fill=1.0) - 1) / self._n_known
-        if name == "average_precision":
-            return self._per_row("sum", hits / rank, fill=0.0) / self._n_relevant
-        return self._per_row("sum", rank - hits, fill=0.0) / self._n_ordered
 
     def _per_row(self, function: str, of_pairs: Array, fill: float) -> Array:
         """Return the "max" or "sum" over the pairs of each row, ``fill`` for rows without pairs."""
@@ -305,19 +303,6 @@ def _count(flags: Array) -> Array:
     return counts
 
 
-def _check_scores(y_true: Any, scores: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    relevant, known = known_labels(y_true, "y_true")
-    scores = to_numpy(scores)
-    if sp.issparse(scores):
-        raise ValueError("scores must be dense, got a sparse matrix; call .toarray() first")
-    scores = check_array(scores, dtype=[np.float64, np.float32], input_name="scores")
-    if scores.shape != relevant.shape:
-        raise ValueError(
-            f"y_true and scores must have the same shape, got {relevant.shape} and {scores.shape}"
-        )
-    return relevant, scores, known
-
-
 def evaluate(
     y_true: Any,
     scores: Any,
@@ -364,7 +349,7 @@ def evaluate(
     names = list(METRICS) if metrics is None else list(metrics)
     for name in names:
         check_choice("metrics", name, METRICS)
-    relevant, scores, known = _check_scores(y_true, scores)
+    relevant, scores, known = check_scores(y_true, scores)
     computed = LabelMetrics(relevant, known, check_sample_weight(sample_weight, len(relevant)))
     means = computed.means(np.ascontiguousarray(scores.T)[:, np.newaxis], names)[:, 0]
     if np.isnan(means).any():
@@ -662,7 +647,7 @@ def macro_average_precision(y_true: Any, scores: Any) -> float:
     >>> macro_average_precision([[1, 0], [0, 1], [1, 0]], [[0.9, 0.3], [0.4, 0.8], [0.1, 0.2]])
     0.9166666666666666
     """
-    on, scores, known = _check_scores(y_true, scores)
+    on, scores, known = check_scores(y_true, scores)
     rows = [slice(None)] * on.shape[1] if known is None else list(known.T)
     labels = np.flatnonzero(on.any(axis=0))
     values = [average_precision_score(on[rows[j], j], scores[rows[j], j]) for j in labels]
@@ -691,7 +676,7 @@ def log_loss(y_true: Any, probabilities: Any) -> float:
     >>> round(log_loss([[1, 0], [0, 1]], [[0.9, 0.2], [0.5, 0.5]]), 3)
     0.429
     """
-    on, probabilities, known = _check_scores(y_true, probabilities)
+    on, probabilities, known = check_scores(y_true, probabilities)
     if (probabilities < 0).any() or (probabilities > 1).any():
         raise ValueError("probabilities must be between 0 and 1")
     right = np.clip(np.where(on, probabilities, 1 - probabilities), 1e-7, 1 - 1e-7)
@@ -715,11 +700,8 @@ def _label_counts(y_true: Any, y_pred: Any) -> tuple[np.ndarray, np.ndarray, np.
 
 
 _FUNCTIONS = {
-    "one_error": one_error,
-    "hamming_loss": hamming_loss,
-    "ranking_loss": ranking_loss,
-    "coverage": coverage,
-    "average_precision": average_precision,
+    function.__name__: function
+    for function in (one_error, hamming_loss, ranking_loss, coverage, average_precision)
 }
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from imcc.estimators.base import ScoringClassifierMixin, restore_on_failure
+from imcc.estimators.base import ScoringClassifierMixin
 from tests.models import MODELS
 
 random = np.random.default_rng(0)
@@ -44,5 +44,3 @@ def test_an_interrupted_fit_changes_nothing():
     with pytest.raises(KeyboardInterrupt):
         estimator.fit(X, Y)
     assert not vars(estimator)
-    # Decorating twice is decorating once.
-    assert restore_on_failure(Interrupted.fit) is Interrupted.fit

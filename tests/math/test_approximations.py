@@ -221,14 +221,17 @@ def test_second_fit_leaves_nothing_of_the_first(small_problem):
         ({"landmarks": "random"}, "landmarks have no effect with approximation=None"),
         ({"approximation": "nystroem", "landmarks": "grid"}, "landmarks must be one of"),
         ({"approximation": "nystroem", "landmarks": np.ones(5)}, "got an array of shape"),
-        ({"approximation": "nystroem", "landmarks": np.ones((2, 3))}, "landmarks have 3 features"),
+        (
+            {"approximation": "nystroem", "landmarks": np.ones((2, 3))},
+            "landmarks must have 5 features",
+        ),
         (
             {"approximation": "nystroem", "landmarks": np.full((2, 5), np.nan)},
-            "landmarks must be finite",
+            "landmarks must contain finite",
         ),
         (
             {"approximation": "nystroem", "landmarks": np.eye(5), "n_components": 6},
-            "n_components=6, but 5 landmarks",
+            "n_components is 6, but 5 rows",
         ),
         ({"approximation": "nystroem", "kernel": "linear"}, "needs no approximation"),
     ],

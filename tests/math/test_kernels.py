@@ -117,7 +117,7 @@ def test_callable_kernels(rows):
 @pytest.mark.parametrize(
     ("kernel", "parameters", "message"),
     [
-        ("precomputed", None, "virtual examples are means of training rows"),
+        ("precomputed", None, "kernel must be a callable or one of"),
         ("gauss", None, "kernel must be a callable or one of"),
         (3, None, "got 3"),
         (None, None, "got None"),

@@ -44,7 +44,7 @@ def test_the_gradient_is_zero_at_the_solution():
     maps = fit_logistic_maps(scores, on)
     s, m = maps.scale, scores.mean(axis=0)
     np.testing.assert_allclose(s, np.sqrt(scores.var(axis=0).mean()))
-    residual = maps.probabilities(scores) - on
+    residual = sigmoid(maps.log_odds(scores)) - on
     a, c = maps.slope * s, maps.offset + maps.slope * m
     of_slope = np.sum(residual * (scores - m) / s, axis=0) + 0.2 * (a - maps.common_slope * s)
     of_offset = residual.sum(axis=0) + 1 / (1 + np.exp(-c)) - 0.5
@@ -89,7 +89,7 @@ def test_constant_rare_and_separated_labels_are_finite(scale):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         maps = fit_logistic_maps(scores * scale, on)
-        p = maps.probabilities(scores * scale)
+        p = sigmoid(maps.log_odds(scores * scale))
     assert np.isfinite(maps.slope).all()
     assert np.isfinite(maps.offset).all()
     assert (maps.slope >= 0).all()
@@ -103,8 +103,8 @@ def test_constant_rare_and_separated_labels_are_finite(scale):
 
 def test_the_unit_of_the_scores_does_not_matter():
     scores, on = make()
-    one = fit_logistic_maps(scores, on).probabilities(scores)
-    other = fit_logistic_maps(1e4 * scores + 3, on).probabilities(1e4 * scores + 3)
+    one = sigmoid(fit_logistic_maps(scores, on).log_odds(scores))
+    other = sigmoid(fit_logistic_maps(1e4 * scores + 3, on).log_odds(1e4 * scores + 3))
     np.testing.assert_allclose(one, other, rtol=1e-9)
 
 
@@ -140,7 +140,7 @@ def test_a_label_nobody_knows_gets_even_odds():
 def test_one_row_and_one_label():
     maps = fit_logistic_maps(np.array([[0.3]]), np.array([[True]]))
     assert maps.slope[0] == 0
-    np.testing.assert_allclose(maps.probabilities(np.array([[0.3]])), 0.75)
+    np.testing.assert_allclose(sigmoid(maps.log_odds(np.array([[0.3]]))), 0.75)
 
 
 @pytest.mark.parametrize("name", BACKENDS)

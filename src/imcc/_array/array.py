@@ -235,11 +235,6 @@ def submatrix(x: Any, rows: np.ndarray, columns: np.ndarray) -> Any:
 # Arithmetic, in place where the library supports it.
 
 
-def multiplied(x: Any, scale: Any, out: Any) -> Any:
-    """Return x * scale; for NumPy in ``out``, which avoids the allocation of large arrays."""
-    return np.multiply(x, scale, out=out) if is_numpy(x) else x * scale
-
-
 def divided(x: Any, scale: Any) -> Any:
     """Return x / scale in C order."""
     return np.divide(x, scale, order="C") if is_numpy(x) else x / scale

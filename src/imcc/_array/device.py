@@ -38,15 +38,7 @@ def on_device(X: Any, device: str | None) -> Any:
         Name of the device in torch ("cuda", "cuda:1", "cpu").  CuPy is used if torch is not
         installed.
     """
-    return X if device is None or library(X) == "cupy" else asarray(X, _named(device))
-
-
-def _named(device: Any) -> Any:
-    """Return an empty array on a device, after checking its name."""
-    if not isinstance(device, str):
-        raise ValueError(f"device must be None or a name such as 'cuda', got {device!r}")
-    require("array_api_compat", f"device={device!r}")
-    return _empty_on(device)
+    return X if device is None or library(X) == "cupy" else asarray(X, _empty_on(device))
 
 
 class ChunkMover:
@@ -63,7 +55,7 @@ class ChunkMover:
     """
 
     def __init__(self, device: str | None) -> None:
-        self._like: Any = None if device is None else _named(device)
+        self._like: Any = None if device is None else _empty_on(device)
         self._copies: Any = None
         self._begun: deque[Any] = deque()
 
@@ -105,26 +97,21 @@ def device_name(device: str) -> str:
     return f"{device}: {torch.cuda.get_device_name(device)}"
 
 
-def _empty_on(device: str) -> Any:
+def _empty_on(device: Any) -> Any:
     """Return an empty array on a device, or raise an error that tells why it is unavailable."""
+    if not isinstance(device, str):
+        raise ValueError(f"device must be None or a name such as 'cuda', got {device!r}")
+    require("array_api_compat", f"device={device!r}")
     try:
         torch = importlib.import_module("torch")
     except ModuleNotFoundError:
         return _empty_of_cupy(device)
     try:
-        where = torch.device(device)
-    except RuntimeError as error:
-        raise ValueError(f"device={device!r} is not a valid device of torch: {error}") from error
-    if where.type == "cuda" and not torch.cuda.is_available():
-        raise RuntimeError(
-            f"device={device!r}: torch {torch.__version__} finds no GPU; use device=None to "
-            "compute on the CPU, or install a build of torch for the GPU of this machine"
-        )
-    try:
-        return torch.empty(0, dtype=torch.float64, device=where)
+        return torch.empty(0, dtype=torch.float64, device=device)
     except (RuntimeError, TypeError, AssertionError) as error:
         raise RuntimeError(
-            f"device={device!r} does not support float64, which is needed: {error}"
+            f"device={device!r} cannot be used by torch {torch.__version__}, with numbers in "
+            f"float64: {error}; use device=None to compute on the CPU"
         ) from error
 
 
@@ -169,12 +156,7 @@ def free_bytes(like: Any) -> float:
         return allowed
     if library(like) == "torch" and like.is_cuda:
         cuda = importlib.import_module("torch").cuda
-        # memory_reserved and memory_allocated would each sort all statistics first.
-        stats = cuda.memory_stats_as_nested_dict(like.device)
-        held, used = (
-            stats[name]["all"]["current"] for name in ("reserved_bytes", "allocated_bytes")
-        )
-        cached = held - used
+        cached = cuda.memory_reserved(like.device) - cuda.memory_allocated(like.device)
         return float(cuda.mem_get_info(like.device)[0] + cached)
     if library(like) == "cupy":
         cupy = importlib.import_module("cupy")

@@ -50,7 +50,9 @@ from imcc._array.array import (
     to_numpy,
 )
 from imcc._array.device import block_entries, one_thread
+from imcc._math.kernels import row_blocks
 from imcc._utils.config import get_config
+from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.validation import Features, check_count
 
 DEFAULT_N_CLUSTERS = 32
@@ -233,7 +235,12 @@ def _cluster_once(
         model.fit(X, sample_weight=weights)
     else:
         model.fit(X)
-    return _compact(_read_labels(model, X), X.shape[0], type(model).__name__)
+    if not hasattr(model, "labels_") and not hasattr(model, "predict"):
+        raise ValueError(
+            f"the clusterer {type(model).__name__} sets no labels_ in fit and has no predict"
+        )
+    labels = model.labels_ if hasattr(model, "labels_") else model.predict(X)
+    return _compact(labels, X.shape[0], type(model).__name__)
 
 
 def _k_means(
@@ -264,23 +271,32 @@ def _k_means(
 
 def check_prototypes(clusterer: np.ndarray, n_clusters: int | None, n_features: int) -> np.ndarray:
     """Check and return prototypes that were passed as the clusterer."""
-    numbers_only = clusterer.dtype.kind in "iuf" and np.isfinite(clusterer).all()
-    if clusterer.ndim != 2 or not len(clusterer) or not numbers_only:
-        raise ValueError(
-            "clusterer, as an array, must contain one prototype per row and finite numbers; got "
-            f"shape {clusterer.shape} and type {clusterer.dtype}"
-        )
-    if clusterer.shape[1] != n_features:
-        raise ValueError(
-            f"the prototypes passed as clusterer have {clusterer.shape[1]} features, but the rows "
-            f"have {n_features}"
-        )
-    if n_clusters not in (None, len(clusterer)):
-        raise ValueError(
-            f"n_clusters={n_clusters}, but {len(clusterer)} prototypes are given as clusterer: use "
-            "n_clusters=None"
-        )
+    check_points("clusterer", clusterer, "n_clusters", n_clusters)
+    check_n_features("clusterer", clusterer, n_features)
     return clusterer.astype(np.float64, copy=False)
+
+
+def check_points(name: str, points: np.ndarray, name_of_count: str, count: int | None) -> None:
+    """Raise an error for points, given as an array, that are not so many rows of numbers."""
+    numbers_only = points.dtype.kind in "iuf" and np.isfinite(points).all()
+    if points.ndim != 2 or not len(points) or not numbers_only:
+        raise InvalidArgumentError(
+            name,
+            "must contain finite numbers, with one point per row, if it is an array; got an array "
+            f"of shape {points.shape} and type {points.dtype}",
+        )
+    if count not in (None, len(points)):
+        raise InvalidArgumentError(
+            name_of_count, f"is {count}, but {len(points)} rows are passed as {name}: use None"
+        )
+
+
+def check_n_features(name: str, points: np.ndarray, n_features: int) -> None:
+    """Raise an error for points with other features than the rows."""
+    if points.shape[1] != n_features:
+        raise InvalidArgumentError(
+            name, f"must have {n_features} features, as the rows have, not {points.shape[1]}"
+        )
 
 
 def nearest(X: Features, prototypes: Array) -> Array:
@@ -290,13 +306,12 @@ def nearest(X: Features, prototypes: Array) -> Array:
     origin = None if sp.issparse(X) else xp.mean(prototypes, axis=0)
     moved = prototypes if origin is None else prototypes - origin
     halves = xp.sum(moved * moved, axis=1) / 2
-    step = max(1, (block_entries(X) or get_config().nearest_entries) // max(moved.shape))
     parts = []
-    for start in range(0, X.shape[0], step):
-        rows = X[start : min(start + step, X.shape[0]), :]
-        products = (rows if origin is None else rows - origin) @ moved.T
-        parts.append(xp.argmin(halves - products, axis=1))
-    return parts[0] if len(parts) == 1 else xp.concat(parts)
+    entries = block_entries(X) or get_config().nearest_entries
+    for block in row_blocks(X.shape[0], max(moved.shape), entries):
+        rows = X[block, :] if origin is None else X[block, :] - origin
+        parts.append(xp.argmin(halves - rows @ moved.T, axis=1))
+    return xp.concat(parts)
 
 
 def warn_if_empty(n_clusters: int, n_found: int) -> None:
@@ -308,16 +323,6 @@ def warn_if_empty(n_clusters: int, n_found: int) -> None:
             ConvergenceWarning,
             stacklevel=3,
         )
-
-
-def _read_labels(model: Any, X: Features) -> Any:
-    if hasattr(model, "labels_"):
-        return model.labels_
-    if hasattr(model, "predict"):
-        return model.predict(X)
-    raise ValueError(
-        f"the clusterer {type(model).__name__} sets no labels_ in fit and has no predict"
-    )
 
 
 def _compact(labels: Any, n_samples: int, name: str) -> np.ndarray:
@@ -405,7 +410,8 @@ def lloyd(X: Array, centers: Array, still: float = 0.0, weights: Array | None = 
         The nearest centre of each row, on the host.
     """
     xp, n_clusters = namespace(X), centers.shape[0]
-    blocks = _blocks(X, max(n_clusters, X.shape[1]))
+    entries = block_entries(X) or get_config().nearest_entries
+    blocks = list(row_blocks(X.shape[0], max(centers.shape), entries))
     numbers = xp.arange(n_clusters, device=X.device)
     before = xp.full((X.shape[0],), -1, dtype=xp.int64, device=X.device)
     for _ in range(MAX_STEPS):
@@ -486,7 +492,7 @@ def _nearest(X: Array, centers: Array, blocks: list[slice]) -> Array:
     """Return the number of the nearest centre of each row, the first one of several."""
     xp = namespace(X)
     own, twice = row_squares(centers), -2 * centers.T
-    return _joined([xp.argmin(X[block, :] @ twice + own, axis=1) for block in blocks])
+    return xp.concat([xp.argmin(X[block, :] @ twice + own, axis=1) for block in blocks])
 
 
 def _sums(
@@ -503,13 +509,3 @@ def _sums(
         sums = members @ X[block, :] + sums
         sizes = xp.sum(members, axis=1) + sizes
     return sums, sizes
-
-
-def _joined(parts: list[Array]) -> Array:
-    return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts)
-
-
-def _blocks(X: Array, n_columns: int) -> list[slice]:
-    step = max(1, (block_entries(X) or X.shape[0] * n_columns) // n_columns)
-    n_samples = X.shape[0]
-    return [slice(start, min(start + step, n_samples)) for start in range(0, n_samples, step)]

@@ -24,10 +24,9 @@ from imcc._array.array import (
     to_numpy,
 )
 from imcc._array.device import explained_memory_errors, limited_threads, on_device, require_memory
-from imcc._math.clustering import VirtualExamples, assign_rows, virtual_examples
+from imcc._math.clustering import VirtualExamples, assign_rows, check_points, virtual_examples
 from imcc._math.kernels import Kernel, KernelModel, Model, choose_width, moved_by
 from imcc._math.maps import Approximation, FeatureMap, IdentityMap, feature_sums
-from imcc._math.sampling import sample_weighted
 from imcc._math.solver import (
     Setting,
     constant_labels,
@@ -129,19 +128,8 @@ def check_approximation(
         )
     if not by_name:
         landmarks = np.asarray(to_numpy(landmarks))
-        if landmarks.ndim != 2 or not len(landmarks) or landmarks.dtype.kind not in "iuf":
-            raise ValueError(
-                "landmarks must be 'kmeans', 'random' or an array of shape (n_components, "
-                f"n_features); got an array of shape {landmarks.shape} and type {landmarks.dtype}"
-            )
+        check_points("landmarks", landmarks, "n_components", n_components)
         landmarks = landmarks.astype(np.result_type(landmarks, np.float32), copy=False)
-        if not np.isfinite(landmarks).all():
-            raise ValueError("landmarks must be finite numbers, but some are NaN or infinite")
-        if n_components not in (None, len(landmarks)):
-            raise ValueError(
-                f"n_components={n_components!r}, but {len(landmarks)} landmarks are passed: use "
-                "n_components=None"
-            )
         n_components = len(landmarks)
     count = DEFAULT_N_COMPONENTS if n_components is None else n_components
     return Approximation(kernel, width, int(count), landmarks)
@@ -158,9 +146,6 @@ class FittedModel:
     soft_labels : array of shape (n_clusters, q)
     sizes : array of shape (n_clusters,)
         Rows in each cluster (int), or the sum of their weights (float).
-    target : Target
-        What the labels are.
-    feature_names : ndarray of str or None
     assignment : array of shape (n_samples,) or (n_samples, n_clusterings), or None
         The cluster of each row, where the model keeps the rows.
     """
@@ -169,19 +154,14 @@ class FittedModel:
     centers: Array
     soft_labels: Array
     sizes: Array
-    target: Target
-    feature_names: np.ndarray | None
-    assignment: Array | None = None
+    assignment: Array | None
 
 
 def finished(
     model: Model,
     virtual: VirtualExamples,
     constants: Array,
-    *,
     like: Any,
-    target: Target,
-    feature_names: np.ndarray | None,
     assignment: np.ndarray | None = None,
 ) -> FittedModel:
     """Add constant labels to the intercept, and return results in the library of the input.
@@ -195,17 +175,17 @@ def finished(
         See :func:`imcc._math.solver.constant_labels`.
     like : array
         NumPy's rows give NumPy's results, wherever these were computed.
-    target, feature_names, assignment
-        As for :class:`FittedModel`.
+    assignment : ndarray of shape (n_samples, n_clusterings), optional
+        The clusters of the rows, where the model keeps the rows.
     """
+    if assignment is not None:
+        assignment = asarray(assignment[:, 0] if assignment.shape[1] == 1 else assignment, like)
     return FittedModel(
         model=moved_record(replace(model, intercept=model.intercept + constants), like),
         centers=asarray(virtual.centers, like),
         soft_labels=asarray(virtual.soft_labels + constants, like),
         sizes=asarray(virtual.sizes, like, "int64" if virtual.weights is None else "float64"),
-        target=target,
-        feature_names=feature_names,
-        assignment=None if assignment is None else asarray(assignment, like),
+        assignment=assignment,
     )
 
 
@@ -224,6 +204,7 @@ def fit_arrays(
     target : Target
     settings : FitSettings
     feature_names : ndarray of str, optional
+        For error messages.
     sample_weight : ndarray of shape (n_samples,), optional
         Weights of the rows, all above zero.
     """
@@ -254,15 +235,8 @@ def fit_arrays(
                 known=target.known,
             )
         check_model(model, settings.setting, X, feature_names)
-    return finished(
-        model,
-        virtual,
-        constants,
-        like=X,
-        target=target,
-        feature_names=feature_names,
-        assignment=_columns(assignment) if settings.approximation is None else None,
-    )
+    keeps_rows = settings.approximation is None
+    return finished(model, virtual, constants, X, assignment if keeps_rows else None)
 
 
 def fit_assigned(
@@ -398,10 +372,8 @@ class _Design:
     ) -> _Design:
         kernel, approximation = settings.kernel, settings.approximation
         if approximation is not None:
-            size, seed = approximation.sample_size, settings.seed
-            sample, of_sample = sample_weighted(X, weights, size, seed)
-            scale = settings.width_scale
-            return cls(X, settings, approximation.fit(sample, scale, seed, landmarks, of_sample))
+            scale, seed = settings.width_scale, settings.seed
+            return cls(X, settings, approximation.fit(X, scale, seed, landmarks, weights))
         if is_primal(kernel, X.shape[1], X.shape[0]):
             return cls(X, settings, IdentityMap.fit(X))
         if kernel.is_linear:
@@ -460,11 +432,6 @@ class _Design:
         if kernel.is_linear:
             return IdentityMap(self.origin).model(self.rows.T @ coef, intercept)
         return KernelModel(kernel, self.width, self.origin, self.rows, coef, intercept)
-
-
-def _columns(assignment: np.ndarray) -> np.ndarray:
-    """Return the clusters of the rows, as a vector for a single clustering."""
-    return assignment[:, 0] if assignment.shape[1] == 1 else assignment
 
 
 def is_primal(kernel: Kernel, n_features: int, n_rows: int) -> bool:

@@ -36,10 +36,9 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import binom
-from sklearn.utils import check_array
 
 from imcc._utils.errors import InvalidArgumentError
-from imcc._utils.validation import check_choice, check_share, known_labels
+from imcc._utils.validation import check_choice, check_scores, check_share
 
 # Part of the rows that chooses where the tests of a precision begin.
 _TO_BEGIN = 0.25
@@ -121,12 +120,7 @@ def guarantee_thresholds(
     [0.94, 0.93]
     """
     promised = check_promise(recall, precision, per, confidence)
-    on, known = known_labels(y_true, "y_true")
-    scores = check_array(scores, dtype=[np.float64, np.float32], input_name="scores")
-    if scores.shape != on.shape:
-        raise InvalidArgumentError(
-            "scores", f"must have the shape of y_true, {on.shape}, got {scores.shape}"
-        )
+    on, scores, known = check_scores(y_true, scores)
     known = np.ones(on.shape, dtype=bool) if known is None else known
     # Rows may be sorted; every order of independent rows is as good.
     order = np.random.default_rng(0).permutation(len(on))
@@ -227,16 +221,18 @@ def _warn_where_none(thresholds: np.ndarray, name: str, per: str, label_names: A
     without = np.flatnonzero(~np.isfinite(thresholds))
     if not len(without):
         return
-    what = "always predicted" if name == "recall" else "never predicted"
-    who = "all labels are"
+    who = "all labels"
     if per == "label":
-        names = [repr(str(label_names[j])) if label_names is not None else str(j) for j in without]
-        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-        who = f"label{'s' if len(names) > 1 else ''} {', '.join(names[:5])}{more} "
-        who += "are" if len(names) > 1 else "is"
+        names = [str(j) if label_names is None else repr(str(label_names[j])) for j in without]
+        who = (
+            "labels "
+            + ", ".join(names[:5])
+            + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        )
     warnings.warn(
-        f"no threshold can promise this {name} with this confidence, so that {who} {what}: use "
-        f"more calibration rows, a lower {name} or a lower confidence",
+        f"no threshold can promise this {name} with this confidence for {who} "
+        f"({'always' if name == 'recall' else 'never'} predicted): use more calibration rows, a "
+        f"lower {name} or a lower confidence",
         NoGuaranteeWarning,
         stacklevel=3,
     )

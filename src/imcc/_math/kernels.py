@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.spatial.distance import cdist
+from scipy.spatial.distance import cdist, pdist, squareform
 from sklearn.metrics.pairwise import (
     PAIRWISE_KERNEL_FUNCTIONS,
     additive_chi2_kernel,
@@ -44,6 +44,7 @@ from imcc._array.array import (
     Array,
     asarray,
     clip_in_place,
+    dense,
     exp_in_place,
     is_numpy,
     mean_of_rows,
@@ -99,9 +100,9 @@ class Kernel:
         # Rows on a device come to the host: these functions are scikit-learn's or the user's.
         rows, others = to_numpy(X), to_numpy(Y)
         if self.function == "additive_chi2":
-            rows, others = _dense(rows), _dense(others)
+            rows, others = dense(rows), dense(others)
         values = pairwise_kernels(rows, others, metric=self.function, **self.parameters)
-        return asarray(np.asarray(values.toarray() if sp.issparse(values) else values), X)
+        return asarray(np.asarray(dense(values)), X)
 
     def origin(self, X: Features) -> Array | None:
         """Return a point to subtract from all rows, which loses fewer digits, or None."""
@@ -211,7 +212,7 @@ class LaplacianKernel(WidthKernel):
             return manhattan_distances(sp.csr_matrix(X), None if Y is None else sp.csr_matrix(Y))
         if Y is not None:
             return cdist(X, Y, "cityblock")
-        return _mirrored(X, lambda rows, others: cdist(rows, others, "cityblock"))
+        return squareform(pdist(X, "cityblock"))
 
 
 class Chi2Kernel(WidthKernel):
@@ -221,12 +222,7 @@ class Chi2Kernel(WidthKernel):
         """Return the additive chi-squared distances."""
         if not is_numpy(X):
             return _summed_distances(X, X if Y is None else Y, _chi_squared)
-        return -additive_chi2_kernel(_dense(X), _dense(Y))
-
-
-def _dense(X: Any) -> Any:
-    """Return rows as a dense array, for functions that do not accept sparse ones."""
-    return X.toarray() if sp.issparse(X) else X
+        return -additive_chi2_kernel(dense(X), dense(Y))
 
 
 def _pair_weight(n: int, weights: Array | None = None) -> float:
@@ -319,16 +315,6 @@ def _inner_products(X: Features, Y: Features) -> Array:
     return out
 
 
-def _mirrored(X: np.ndarray, distances: Callable[..., np.ndarray]) -> np.ndarray:
-    """Fill a symmetric matrix from the blocks on and below its diagonal."""
-    n = X.shape[0]
-    out = np.empty((n, n))
-    for block in row_blocks(n, n):
-        out[block, : block.stop] = distances(X[block], X[: block.stop])
-        out[: block.stop, block] = out[block, : block.stop].T
-    return out
-
-
 _NAMED: dict[str, type[Kernel]] = {
     "rbf": RBFKernel,
     "laplacian": LaplacianKernel,
@@ -345,12 +331,6 @@ def check_kernel(
 ) -> Kernel:
     """Check a kernel, its name or function and parameters, and its width; return the kernel."""
     names = sorted({*_NAMED, *PAIRWISE_KERNEL_FUNCTIONS})
-    if isinstance(kernel, str) and kernel == "precomputed":
-        raise ValueError(
-            "kernel='precomputed' is not supported: the virtual examples are means of training "
-            "rows, and their kernel values do not follow from those of the rows; pass the rows "
-            "and the name of a kernel or a callable"
-        )
     if not callable(kernel) and kernel not in names:
         raise ValueError(f"kernel must be a callable or one of {', '.join(names)}; got {kernel!r}")
     if callable(kernel) or kernel not in _NAMED:
@@ -400,16 +380,13 @@ def choose_width(
 
 def final_width(width: float, width_scale: float, n_rows: int) -> float:
     """Return a width, given or chosen by the rule for so many rows, times its factor."""
-    if math.isnan(width) or math.isinf(width):
+    if not 0 < width < math.inf:
+        why = "the distances between the training rows overflow"
+        if width == 0:
+            why = f"all training rows are identical (n_samples={n_rows}), or nearly so"
         raise ValueError(
-            "width='mean_distance' gives no width: the distances between the training rows "
-            "overflow; scale the features, or pass a positive number as width"
-        )
-    if not width > 0:
-        raise ValueError(
-            "width='mean_distance' gives no width: all training rows are identical "
-            f"(n_samples={n_rows}), or differ by so little that squares of the differences are 0; "
-            "pass a positive number as width, or scale the features"
+            f"width='mean_distance' gives no width: {why}; scale the features, or pass a positive "
+            "number as width"
         )
     check_scaled_width(width, width_scale)
     return width * width_scale

@@ -80,10 +80,6 @@ class LogisticMaps:
         out += self.offset
         return out
 
-    def probabilities(self, scores: Array) -> Array:
-        """Return the probabilities of the labels, of the shape of the scores."""
-        return sigmoid(self.log_odds(scores))
-
 
 def sigmoid(log_odds: Array) -> Array:
     """Return 1 / (1 + exp(-z)), without overflow and exact for large negative z."""
@@ -168,10 +164,6 @@ class _Problem:
     totals: np.ndarray
     entries: int
 
-    @property
-    def n_labels(self) -> int:
-        return int(self.moved.shape[1])
-
     @classmethod
     def of(cls, scores: Array, on: Array, sample_weight: Any, known: Any) -> _Problem:
         scores = astype(scores, "float64")
@@ -215,7 +207,7 @@ class _Problem:
 
     def only(self, labels: np.ndarray) -> _Problem:
         """Return the problem of some labels, with the same scale."""
-        if len(labels) == self.n_labels:
+        if len(labels) == len(self.centers):
             return self
         index = asarray(labels, self.moved)
         xp = namespace(self.moved)
@@ -273,7 +265,7 @@ class _Problem:
                 # One sum: the time on a device is that of starting each operation.
                 parts = xp.sum(xp.stack(terms), axis=1)
             total = parts if total is None else total + parts
-        found = np.zeros((6, self.n_labels)) if total is None else np.array(to_numpy(total))
+        found = np.zeros((6, len(self.centers))) if total is None else np.array(to_numpy(total))
         found /= np.array([1.0, scale, 1.0, scale**2, scale, 1.0])[:, None]
         c, k = at[1], PRIOR_COUNT
         p = to_numpy(sigmoid(c))
@@ -311,7 +303,7 @@ def _fit_common(problem: _Problem, start: np.ndarray, tolerance: float) -> np.nd
 def _fit_each(problem: _Problem, common: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the slopes and offsets of all labels, from those with the common slope."""
     result = common.copy()
-    labels = np.arange(problem.n_labels)  # those that are still worked on
+    labels = np.arange(len(problem.centers))  # those that are still worked on
     target, found = common[0], common
     step, size, best = np.zeros_like(common), np.ones(len(labels)), np.full(len(labels), np.inf)
     some = problem

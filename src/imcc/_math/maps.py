@@ -14,7 +14,7 @@ kernel values.  The Nyström map [1]_ is the kernel map of m landmarks L instead
 all rows as landmarks, it is exact.
 
 A fit only needs sums over the rows, which can be added up part by part (:class:`Statistics`), and
-the interface :class:`FeatureMap`.  An approximation is fitted on a sample of the rows.
+the methods of a :data:`FeatureMap`.  An approximation is fitted on a sample of the rows.
 
 References
 ----------
@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, fields, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -44,14 +44,15 @@ from imcc._array.array import (
 )
 from imcc._array.device import block_entries
 from imcc._array.linalg import eigh
+from imcc._math.clustering import check_n_features
 from imcc._math.kernels import (
     Kernel,
     KernelModel,
     LinearKernel,
     LinearModel,
-    Model,
     WidthKernel,
     final_width,
+    moved_by,
     row_blocks,
 )
 from imcc._math.landmarks import k_means_centers
@@ -61,28 +62,6 @@ from imcc._utils.validation import Features
 
 # A kernel is indefinite if it has eigenvalues below -INDEFINITE times the largest one.
 INDEFINITE = 1e-8
-
-
-class FeatureMap(Protocol):
-    """Interface of feature maps of finite dimension for fits, searches and streams.
-
-    Implementations are dataclasses, whose arrays are moved to a device automatically.
-    """
-
-    def entries_per_row(self, X: Features) -> int:
-        """Return the number of entries of :meth:`to_sum` per row."""
-
-    def to_sum(self, X: Features) -> Features:
-        """Map rows to the values that are summed, in float64."""
-
-    def of_sums(self, sums: Statistics) -> Statistics:
-        """Convert the sums over :meth:`to_sum` to the sums over the features."""
-
-    def transform(self, X: Features) -> Features:
-        """Map rows to features."""
-
-    def model(self, weights: Array, intercept: Array) -> Model:
-        """Return the model with weights (r, q) of the features and an intercept (q,)."""
 
 
 @dataclass(frozen=True)
@@ -203,8 +182,7 @@ class IdentityMap:
 
     def transform(self, X: Features) -> Features:
         """Map rows, in float64."""
-        X = _double(X)
-        return X if self.shift is None else X - self.shift
+        return moved_by(_double(X), self.shift)
 
     def to_sum(self, X: Features) -> Features:
         """Map rows to what is summed over them: the features."""
@@ -304,9 +282,7 @@ class NystroemMap:
         cls, kernel: Kernel, width: float | None, origin: Array | None, landmarks: Features
     ) -> NystroemMap:
         """Decompose the kernel matrix of the landmarks."""
-        moved = landmarks
-        if origin is not None:
-            moved = landmarks - namespace(landmarks).astype(origin, landmarks.dtype)
+        moved = moved_by(landmarks, origin)
         inner = KernelMap.fit(kernel.finish(kernel.base(_double(moved)), width))
         warn_if_indefinite(inner.negative)
         condition = inner.eigenvalues[-1] / inner.eigenvalues[0]
@@ -345,9 +321,11 @@ class NystroemMap:
         )
 
     def _kernel_values(self, X: Features) -> Array:
-        X = _double(X)
-        moved = X if self.origin is None else X - self.origin
+        moved = moved_by(_double(X), self.origin)
         return self.kernel.finish(self.kernel.base(moved, _double(self.landmarks)), self.width)
+
+
+FeatureMap = IdentityMap | NystroemMap
 
 
 @dataclass(frozen=True)
@@ -374,19 +352,17 @@ class Approximation:
         config = get_config()
         return max(config.width_rows, config.rows_per_landmark * self.n_components)
 
-    def choose_landmarks(self, sample: Features, seed: int) -> Features:
-        """Return the landmarks, on the device of the sample; they do not depend on the kernel.
+    def choose_landmarks(self, X: Features, seed: int) -> Features:
+        """Return the landmarks, on the device of the rows; they do not depend on the kernel.
 
-        "random" draws rows; "kmeans" uses k-means centres, which cover the rows more evenly.  All
-        rows are used if there are at most ``n_components``.  k-means always runs on the host, since
-        the sample is small, so that the landmarks do not depend on the device.
+        They come from a sample.  "random" draws rows; "kmeans" uses k-means centres, which cover
+        the rows more evenly.  All rows are used if there are at most ``n_components``.  k-means
+        always runs on the host, since the sample is small, so that the landmarks do not depend on
+        the device.
         """
+        sample = sample_rows(X, self.sample_size, seed)
         if not isinstance(self.landmarks, str):
-            if self.landmarks.shape[1] != sample.shape[1]:
-                raise ValueError(
-                    f"landmarks have {self.landmarks.shape[1]} features, but the rows have "
-                    f"{sample.shape[1]}"
-                )
+            check_n_features("landmarks", self.landmarks, sample.shape[1])
             return asarray(self.landmarks, sample)
         if sample.shape[0] <= self.n_components:
             return sample
@@ -398,50 +374,37 @@ class Approximation:
 
     def fit(
         self,
-        sample: Features,
+        X: Features,
         width_scale: float,
         seed: int,
         landmarks: Features | None = None,
         weights: Array | None = None,
     ) -> NystroemMap:
-        """Fit the map on a sample of rows.
+        """Fit the map on a sample of the rows.
 
         Parameters
         ----------
-        sample : array or CSR matrix of shape (n, n_features)
-            Drawn by :func:`imcc._math.sampling.sample_rows` with ``sample_size`` and the same seed.
+        X : array or CSR matrix of shape (n, n_features)
             The map is of the same library and on the same device.
         width_scale : float
         seed : int
         landmarks : array or CSR matrix, optional
             Result of :meth:`choose_landmarks`, if it was called before.
         weights : array of shape (n,), optional
-            Weights of the sample's rows, for the width.
+            Weights of the rows, for the width.
         """
-        width = mean_distance_width(self.kernel, sample, self.width, width_scale, seed, weights)
+        sample, weights = sample_weighted(X, weights, self.sample_size, seed)
+        kernel, width = self.kernel, None
+        if isinstance(kernel, WidthKernel):
+            width = self.width
+            if isinstance(width, str):  # the paper's rule, for a part of the sample
+                part, of_part = sample_weighted(sample, weights, get_config().width_rows, seed)
+                rows = _double(part)
+                width = kernel.mean_distance_of(moved_by(rows, kernel.origin(rows)), of_part)
+            width = final_width(width, width_scale, sample.shape[0])
         if landmarks is None:
             landmarks = self.choose_landmarks(sample, seed)
-        return NystroemMap.fit(self.kernel, width, self.kernel.origin(sample), landmarks)
-
-
-def mean_distance_width(
-    kernel: Kernel,
-    sample: Features,
-    width: Any,
-    width_scale: float,
-    seed: int,
-    weights: Array | None = None,
-) -> float | None:
-    """Return the width; the paper's rule sees at most ``width_rows`` rows of the sample."""
-    if not isinstance(kernel, WidthKernel):
-        return None
-    chosen = width
-    if isinstance(width, str):
-        sample, weights = sample_weighted(sample, weights, get_config().width_rows, seed)
-        rows = _double(sample)
-        origin = kernel.origin(rows)
-        chosen = kernel.mean_distance_of(rows if origin is None else rows - origin, weights)
-    return final_width(chosen, width_scale, sample.shape[0])
+        return NystroemMap.fit(kernel, width, kernel.origin(sample), landmarks)
 
 
 def _double(X: Features) -> Features:

@@ -55,9 +55,7 @@ class ScoreMaps:
     def log_odds(self, scores: np.ndarray) -> np.ndarray:
         """Return the log-odds of scores of shape (n_samples, n_labels)."""
         scores = np.asarray(scores, dtype=np.float64)
-        found = np.asarray(self.logistic.log_odds(scores), dtype=np.float64)
-        if self.isotonic:
-            found = found.copy()
+        found = self.logistic.log_odds(scores)
         for label, steps in self.isotonic.items():
             found[:, label] = steps.log_odds(scores[:, label])
         return found

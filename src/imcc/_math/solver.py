@@ -224,11 +224,37 @@ def eliminate_one(
     return corrections[0, 0, ...], intercepts[0, 0, ...]
 
 
-@dataclass(frozen=True)
-class SpectralProblem:
-    """The problem in the eigenbasis of G = Psi^T Psi, where B is diagonal.
+def eigenbasis(gram: Array) -> tuple[Array, Array]:
+    """Return the eigenvalues and the eigenvectors E of G = Psi^T Psi.
 
-    Attributes
+    Weights in the features are E times those in the eigenbasis.
+    """
+    values, vectors = eigh(namespace(gram).asarray(gram, copy=True))
+    return at_least(values, 0.0), vectors
+
+
+def kernel_factors(kernel_map: KernelMap, K_centers: Array, virtual: VirtualExamples) -> Array:
+    """Return V^T of an exact kernel model in the basis of its map, where G is diagonal.
+
+    Parameters
+    ----------
+    kernel_map : KernelMap
+        Of the training rows.  Rows with weights are given as R K R, with R = diag(sqrt(w)).
+    K_centers : array of shape (c, n_rows)
+        Kernel values of the centres with the training rows, times R.
+    virtual : VirtualExamples
+    """
+    of_centers = kernel_map.transform(K_centers)
+    of_sums = kernel_map.train_sums(virtual.scaled_membership.T)
+    return namespace(of_centers).concat([of_centers, of_sums], axis=0)
+
+
+def solve_spectral(
+    eigenvalues: Array, factors: Array, cross: Array, virtual: VirtualExamples, setting: Setting
+) -> tuple[Array, Array]:
+    """Solve one setting in the eigenbasis of G = Psi^T Psi, where B is diagonal.
+
+    Parameters
     ----------
     eigenvalues : array of shape (r,)
         omega, those of G.
@@ -237,79 +263,7 @@ class SpectralProblem:
     cross : array of shape (q, r)
         (Psi^T Y)^T.
     virtual : VirtualExamples
-    """
-
-    eigenvalues: Array
-    factors: Array
-    cross: Array
-    virtual: VirtualExamples
-
-
-def kernel_problem(
-    kernel_map: KernelMap,
-    cross: Array,
-    K_centers: Array,
-    virtual: VirtualExamples,
-) -> SpectralProblem:
-    """Set up the exact kernel model.
-
-    Rows with weights are given as R K R, Y^T R and k(Z, X) R, with R = diag(sqrt(w)).
-
-    Parameters
-    ----------
-    kernel_map : KernelMap
-        Of the training rows; there G is diagonal already.
-    cross : array of shape (q, r)
-        ``kernel_map.train_sums(Y^T)``; it does not depend on the clustering.
-    K_centers : array of shape (c, n_rows)
-        Kernel values of the centres with the training rows.
-    virtual : VirtualExamples
-    """
-    of_centers = kernel_map.transform(K_centers)
-    of_sums = kernel_map.train_sums(virtual.scaled_membership.T)
-    return SpectralProblem(
-        eigenvalues=kernel_map.eigenvalues,
-        factors=namespace(of_centers).concat([of_centers, of_sums], axis=0),
-        cross=cross,
-        virtual=virtual,
-    )
-
-
-@dataclass(frozen=True)
-class Rotation:
-    """The eigenbasis of G = Psi^T Psi for features of finite dimension.
-
-    Attributes
-    ----------
-    eigenvalues : array of shape (r,)
-    vectors : array of shape (r, r)
-        E: weights in the features are E times those in the eigenbasis.
-    """
-
-    eigenvalues: Array
-    vectors: Array
-
-    @classmethod
-    def of_gram(cls, gram: np.ndarray) -> Rotation:
-        """Decompose G."""
-        values, vectors = eigh(namespace(gram).asarray(gram, copy=True))
-        return cls(at_least(values, 0.0), vectors)
-
-    def problem(
-        self, sums: Statistics, of_centers: Array, virtual: VirtualExamples
-    ) -> SpectralProblem:
-        """Set up the model on the features; ``of_centers`` is Psi_z, of shape (c, r)."""
-        factors = namespace(of_centers).concat([of_centers, sums.cluster_sums], axis=0)
-        return SpectralProblem(
-            eigenvalues=self.eigenvalues,
-            factors=factors @ self.vectors,
-            cross=sums.cross.T @ self.vectors,
-            virtual=virtual,
-        )
-
-
-def solve_spectral(problem: SpectralProblem, setting: Setting) -> tuple[Array, Array]:
-    """Solve one setting in the eigenbasis.
+    setting : Setting
 
     Returns
     -------
@@ -317,13 +271,10 @@ def solve_spectral(problem: SpectralProblem, setting: Setting) -> tuple[Array, A
         W, in the eigenbasis.
     intercept : array of shape (q,)
     """
-    diagonal = (1 + setting.gamma) * problem.eigenvalues + setting.beta
-    scaled = problem.factors / diagonal
-    corrections, intercept = eliminate_one(
-        problem.virtual, scaled @ problem.factors.T, scaled @ problem.cross.T, setting
-    )
-    right = problem.cross.T + problem.factors.T @ corrections
-    return right / diagonal[:, None], intercept
+    diagonal = (1 + setting.gamma) * eigenvalues + setting.beta
+    scaled = factors / diagonal
+    corrections, intercept = eliminate_one(virtual, scaled @ factors.T, scaled @ cross.T, setting)
+    return (cross.T + factors.T @ corrections) / diagonal[:, None], intercept
 
 
 def solve_features(
@@ -346,14 +297,17 @@ def solve_features(
     weights : array of shape (r, q)
     intercept : array of shape (q,)
     """
-    if solver == "spectral":
-        rotation = Rotation.of_gram(sums.gram)
-        rotated, intercept = solve_spectral(rotation.problem(sums, of_centers, virtual), setting)
-        return rotation.vectors @ rotated, intercept
     xp = namespace(sums.gram)
+    factors = xp.concat([of_centers, sums.cluster_sums], axis=0)
+    if solver == "spectral":
+        eigenvalues, vectors = eigenbasis(sums.gram)
+        rotated, intercept = solve_spectral(
+            eigenvalues, factors @ vectors, sums.cross.T @ vectors, virtual, setting
+        )
+        return vectors @ rotated, intercept
     B = (1 + setting.gamma) * sums.gram
     add_to_diagonal(B, setting.beta)
-    V = xp.concat([of_centers, sums.cluster_sums], axis=0).T
+    V = factors.T
     solved = cholesky_solve(cholesky(B), xp.concat([V, sums.cross], axis=1))
     by_factors, by_labels = solved[:, : V.shape[1]], solved[:, V.shape[1] :]
     corrections, intercept = eliminate_one(virtual, V.T @ by_factors, V.T @ by_labels, setting)
@@ -406,9 +360,13 @@ def solve_kernel(
     if coef is None:
         kernel_map = KernelMap.fit(K)
         warn_if_indefinite(kernel_map.negative)
-        cross = kernel_map.train_sums(signs.T)
-        problem = kernel_problem(kernel_map, cross, K_centers, virtual)
-        inner, intercept = solve_spectral(problem, setting)
+        inner, intercept = solve_spectral(
+            kernel_map.eigenvalues,
+            kernel_factors(kernel_map, K_centers, virtual),
+            kernel_map.train_sums(signs.T),
+            virtual,
+            setting,
+        )
         coef = kernel_map.basis @ inner
     return (coef if roots is None else scaled_rows(coef, roots)), intercept
 
@@ -433,7 +391,7 @@ def _solve_dual(
     M = K
     M *= 1 + gamma
     add_to_diagonal(M, beta)
-    factor = _factorise(M)
+    factor = cholesky(M)
 
     P = dense(virtual.scaled_membership)
     solved = cholesky_solve(factor, xp.concat([inside, P, signs], axis=1))
@@ -464,7 +422,7 @@ def _project(K: Array, K_centers: Array, weights: Array) -> Array:
     xp = namespace(K)
     shifted = xp.asarray(K, copy=True)
     add_to_diagonal(shifted, JITTER * trace(K) / K.shape[0])
-    factor = _factorise(shifted)
+    factor = cholesky(shifted)
     inside = cholesky_solve(factor, K_centers.T)
     for _ in range(MAX_REFINEMENTS):
         residual = K_centers.T - symmetric_product(K, inside)
@@ -477,10 +435,3 @@ def _project(K: Array, K_centers: Array, weights: Array) -> Array:
         "the kernel matrix is too ill-conditioned for a Cholesky factorisation: "
         f"the relative error of the solution would be about {influence:.0e}"
     )
-
-
-def _factorise(A: Array) -> Array:
-    try:
-        return cholesky(A)
-    except np.linalg.LinAlgError as error:
-        raise np.linalg.LinAlgError("the kernel matrix is not positive semi-definite") from error

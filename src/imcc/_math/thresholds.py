@@ -23,13 +23,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_array
 
 from imcc._utils.validation import (
     check_count,
     check_sample_weight,
+    check_scores,
     check_thresholds,
-    known_labels,
 )
 from imcc.metrics import f1_of_counts
 
@@ -59,29 +58,10 @@ class Cuts:
     n_on: float
     n_off: float
 
-    @property
-    def fn(self) -> np.ndarray:
-        """False negatives."""
-        return self.n_on - self.tp
-
-    @property
-    def tn(self) -> np.ndarray:
-        """True negatives."""
-        return self.n_off - self.fp
-
     def values(self, criterion: Criterion) -> np.ndarray:
-        """Return the criterion of each cut.
-
-        Parameters
-        ----------
-        criterion : callable
-            A function of the arrays ``(tp, fp, fn, tn)``.
-
-        Returns
-        -------
-        ndarray of shape (n_cuts,)
-        """
-        return np.asarray(criterion(self.tp, self.fp, self.fn, self.tn), dtype=np.float64)
+        """Return a criterion, a function of the arrays ``(tp, fp, fn, tn)``, of each cut."""
+        fn, tn = self.n_on - self.tp, self.n_off - self.fp
+        return np.asarray(criterion(self.tp, self.fp, fn, tn), dtype=np.float64)
 
 
 def cuts(on: np.ndarray, scores: np.ndarray, weights: np.ndarray | None = None) -> Cuts:
@@ -255,12 +235,7 @@ def choose_thresholds(
     ([1.0, 0.0], [0.0, 0.0])
     """
     function = check_criterion(criterion)
-    on, known = known_labels(y_true, "y_true")
-    scores = check_array(scores, dtype=[np.float64, np.float32], input_name="scores")
-    if scores.shape != on.shape:
-        raise ValueError(
-            f"y_true and scores must have the same shape, got {on.shape} and {scores.shape}"
-        )
+    on, scores, known = check_scores(y_true, scores)
     default = float(check_thresholds(default, 1)[0])
     check_count("min_support", min_support)
     known = np.ones(on.shape, dtype=bool) if known is None else known
@@ -269,52 +244,36 @@ def choose_thresholds(
         kept = weights > 0
         on, known, scores, weights = on[kept], known[kept], scores[kept], weights[kept]
     each = np.ones(len(on), dtype=np.int64) if weights is None else weights
-    truth = _Truth(on, known & ~on, each)
-    tuned = np.minimum(each @ truth.on, each @ truth.off) >= min_support
+    off = known & ~on
+
+    def counts(predicted: np.ndarray) -> list[np.ndarray]:
+        """Return the (weighted) tp, fp, fn and tn per label; unknown labels are not counted."""
+        pairs = ((on, predicted), (off, predicted), (on, ~predicted), (off, ~predicted))
+        return [each @ (a & b) for a, b in pairs]
+
+    tuned = np.minimum(each @ on, each @ off) >= min_support
     every = [
         cuts(on[k, j], scores[k, j], each[k]) if tuned[j] else None for j, k in enumerate(known.T)
     ]
     if criterion == MICRO_F1:
-        at = _best_together(every, truth, scores >= default, default)
+        at = _best_together(every, counts(scores >= default), (each @ on).sum(), default)
     else:
         at = [None if c is None else _best(c.values(function), c, default) for c in every]
     thresholds = np.array(
         [default if c is None else c.thresholds[k] for c, k in zip(every, at, strict=True)]
     )
-    before, after = scores >= default, scores >= thresholds
-    values, default_values = (
-        np.asarray(function(*truth.counts(predicted)), dtype=np.float64)
-        for predicted in (after, before)
-    )
-    return ThresholdChoice(
-        thresholds,
-        values,
-        default_values,
-        _overall(criterion, truth, after, values[tuned]),
-        _overall(criterion, truth, before, default_values[tuned]),
-        tuned,
-    )
 
+    def evaluated(predicted: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return the criterion of each label, and that of all of them."""
+        tp, fp, fn, tn = counts(predicted)
+        values = np.asarray(function(tp, fp, fn, tn), dtype=np.float64)
+        if criterion == MICRO_F1:
+            return values, float(f1_of_counts(tp.sum(), fp.sum(), fn.sum()))
+        return values, float(values[tuned].mean()) if tuned.any() else float("nan")
 
-@dataclass(frozen=True)
-class _Truth:
-    """Rows with and without each label; neither where it is unknown.
-
-    Attributes
-    ----------
-    on, off : ndarray of bool of shape (n_samples, n_labels)
-    weights : ndarray of shape (n_samples,)
-    """
-
-    on: np.ndarray
-    off: np.ndarray
-    weights: np.ndarray
-
-    def counts(self, predicted: np.ndarray) -> list[np.ndarray]:
-        """Return the (weighted) tp, fp, fn and tn per label."""
-        on, off = self.on, self.off
-        pairs = ((on, predicted), (off, predicted), (on, ~predicted), (off, ~predicted))
-        return [self.weights @ (a & b) for a, b in pairs]
+    values, overall = evaluated(scores >= thresholds)
+    default_values, default_overall = evaluated(scores >= default)
+    return ThresholdChoice(thresholds, values, default_values, overall, default_overall, tuned)
 
 
 def _best(values: np.ndarray, found: Cuts, default: float) -> int:
@@ -328,13 +287,13 @@ def _best(values: np.ndarray, found: Cuts, default: float) -> int:
 
 
 def _best_together(
-    every: list[Cuts | None], truth: _Truth, before: np.ndarray, default: float
+    every: list[Cuts | None], counts: list[np.ndarray], n_on: float, default: float
 ) -> list[int | None]:
-    """Return the cuts with the largest micro-F1."""
+    """Return the cuts with the largest micro-F1; ``counts`` are those at the default threshold."""
     fixed = np.array([c is None for c in every])
-    tp, fp, _, _ = truth.counts(before)
+    tp, fp, _, _ = counts
     tp_fixed = tp[fixed].sum()
-    marked_fixed = (tp + fp)[fixed].sum() + (truth.weights @ truth.on).sum()
+    marked_fixed = (tp + fp)[fixed].sum() + n_on
     value = 0.0
     while True:
         at = [
@@ -348,12 +307,3 @@ def _best_together(
         if found <= value:
             return at
         value = found
-
-
-def _overall(
-    criterion: str | Criterion, truth: _Truth, predicted: np.ndarray, values: np.ndarray
-) -> float:
-    if criterion == MICRO_F1:
-        tp, fp, fn, _ = (part.sum() for part in truth.counts(predicted))
-        return float(f1_of_counts(tp, fp, fn))
-    return float(values.mean()) if values.size else float("nan")

@@ -309,6 +309,17 @@ def known_labels(labels: Any, name: str = "Y") -> tuple[np.ndarray, np.ndarray |
     return label_matrix(filled, name) & ~missing, ~missing
 
 
+def check_scores(y_true: Any, scores: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Return true labels as booleans, their scores as floats, and which labels are known."""
+    on, known = known_labels(y_true, "y_true")
+    scores = check_array(to_numpy(scores), dtype=[np.float64, np.float32], input_name="scores")
+    if scores.shape != on.shape:
+        raise ValueError(
+            f"y_true and scores must have the same shape, got {on.shape} and {scores.shape}"
+        )
+    return on, scores, known
+
+
 def label_matrix(labels: Any, name: str = "Y") -> np.ndarray:
     """Return an indicator matrix as booleans.
 

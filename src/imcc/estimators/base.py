@@ -39,8 +39,6 @@ def restore_on_failure(method: Method) -> Method:
     This includes the attributes that validation sets (``n_features_in_``, ``feature_names_in_``).
     ``fit`` of subclasses of :class:`FitScoreMixin` is decorated automatically.
     """
-    if getattr(method, "_restores_on_failure", False):
-        return method
 
     @functools.wraps(method)
     def restoring(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -52,7 +50,6 @@ def restore_on_failure(method: Method) -> Method:
             self.__dict__.update(before)
             raise
 
-    restoring._restores_on_failure = True  # type: ignore[attr-defined]
     return cast(Method, restoring)
 
 

@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from imcc._array.array import Array, moved_record
 from imcc._math.logistic import LogisticMaps, fit_logistic_maps
-from imcc._math.search.results import results_frame
 from imcc._utils.errors import ImccError
+from imcc._utils.optional import require
 from imcc._utils.validation import Target, check_choice, check_switch
 from imcc.estimators.base import LogOddsClassifierMixin
 
@@ -66,7 +66,13 @@ class SearchClassifier(LogOddsClassifierMixin, BaseEstimator):
         ]
         if by is None:
             by = names[0] if len(names) == 1 else self.refit or None
-        return results_frame(self.cv_results_, check_choice("by", by, names))
+        check_choice("by", by, names)
+        pandas = require("pandas", "A data frame")
+        frame = pandas.DataFrame(self.cv_results_).infer_objects()
+        shown = [f"{part}_test_{by}" for part in ("rank", "mean", "std")]
+        params = [name for name in frame.columns if name.startswith("param_")]
+        others = [name for name in frame.columns if name not in (*params, *shown)]
+        return frame[[*params, *shown, *others]].sort_values(shown[0], kind="stable")
 
     def _scores(self, X: Any) -> Array:
         if not hasattr(self, "best_estimator_"):

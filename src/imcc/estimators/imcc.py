@@ -19,6 +19,7 @@ from imcc._math.stream.sources import find_source
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.validation import (
     Features,
+    Target,
     check_choice,
     check_count,
     check_features,
@@ -256,11 +257,12 @@ default=None
                     "sample_weight",
                     "is not supported for fit on a stream: fit on an array in memory",
                 )
-            return self._store(fit_stream(source, settings))
+            return self._store(*fit_stream(source, settings))
         X = check_features(self, X, reset=True)
         rows = check_weighted(X, y, sample_weight, type(self).__name__, unknown=True)
         names = getattr(self, "feature_names_in_", None)
-        return self._store(fit_arrays(rows.X, rows.target, settings, names, rows.weights))
+        fitted = fit_arrays(rows.X, rows.target, settings, names, rows.weights)
+        return self._store(fitted, rows.target, names)
 
     def _read_settings(self) -> FitSettings:
         """Check the parameters and return them as settings."""
@@ -287,14 +289,16 @@ default=None
             device=self.device,
         )
 
-    def _store(self, fitted: FittedModel) -> IMCCClassifier:
+    def _store(
+        self, fitted: FittedModel, target: Target, feature_names: np.ndarray | None
+    ) -> IMCCClassifier:
         # A second fit may be of another kind: remove all attributes of the first one.
         for name in ("coef_", "dual_coef_", "assignment_", "feature_names_in_"):
             self.__dict__.pop(name, None)
         self.n_features_in_ = int(fitted.centers.shape[1])
-        if fitted.feature_names is not None:
-            self.feature_names_in_ = fitted.feature_names
-        self._remember_target(fitted.target)
+        if feature_names is not None:
+            self.feature_names_in_ = feature_names
+        self._remember_target(target)
         self._model = fitted.model
         self.intercept_ = fitted.model.intercept
         self.width_ = fitted.model.width

@@ -14,6 +14,7 @@ from imcc._array.device import explained_memory_errors, on_device
 from imcc._math.clustering import split_n_clusters
 from imcc._math.fitting import REMEDY, check_approximation
 from imcc._math.kernels import check_kernel
+from imcc._math.search.fold import Search
 from imcc._math.search.folds import Fold, check_each_once, make_folds, renumbered
 from imcc._math.search.grid import Grid, check_axis, check_list
 from imcc._math.search.results import (
@@ -24,7 +25,7 @@ from imcc._math.search.results import (
     score_keys,
 )
 from imcc._math.search.scorers import check_scoring
-from imcc._math.search.search import out_of_fold_scores, search
+from imcc._math.search.search import out_of_fold_scores, run_search
 from imcc._math.stream.sources import refuse_stream
 from imcc._utils.errors import Message, named
 from imcc._utils.progress import part
@@ -277,19 +278,19 @@ default=None
             betas=check_axis("betas", self._axis("betas"), above=0),
             gammas=check_axis("gammas", self._axis("gammas"), at_least=0),
             n_clusters=check_list("n_clusters", self._axis("n_clusters")),
+            kernels=[
+                (kernel, check_kernel(kernel, None, _WIDTH))
+                for kernel in check_list("kernels", self._axis("kernels"))
+            ],
+            width_scales=check_axis("width_scales", self._axis("width_scales"), above=0).tolist(),
         )
         for value in grid.n_clusters:
             split_n_clusters(value)
-        kernels = [
-            (kernel, check_kernel(kernel, None, _WIDTH))
-            for kernel in check_list("kernels", self._axis("kernels"))
-        ]
-        width_scales = check_axis("width_scales", self._axis("width_scales"), above=0).tolist()
         scoring = check_scoring(self.scoring, self.refit)
         calibrate = self._check_calibrate()
         options = (_WIDTH, self.n_components, self.landmarks)
         approximations = [
-            check_approximation(self.approximation, kernel, *options) for _, kernel in kernels
+            check_approximation(self.approximation, kernel, *options) for _, kernel in grid.kernels
         ]
         refuse_stream(X, y, type(self).__name__)
         given = X
@@ -302,10 +303,19 @@ default=None
         if calibrate:
             check_each_once(folds, X.shape[0])
         seed = draw_seed(self.random_state)
-        rows = on_device(X, self.device)
+        search = Search(
+            on_device(X, self.device),
+            target,
+            folds,
+            grid,
+            scoring,
+            approximations,
+            self.clusterer,
+            seed,
+            weights,
+        )
         # Fitting the best setting takes about as long as one fold of one width.
-        n_pieces = len(folds) * sum(len(width_scales) if k.has_width else 1 for _, k in kernels)
-        pieces = (n_pieces, 1)
+        pieces = (len(folds) * sum(len(grid.scales(kernel)) for _, kernel in grid.kernels), 1)
         with (
             explained_memory_errors(f"the search with {X.shape[0]} x {X.shape[1]} rows", REMEDY),
             explained_singularity(
@@ -313,27 +323,14 @@ default=None
             ),
             part(0, pieces),
         ):
-            outcomes, clusters = search(
-                rows,
-                target,
-                folds,
-                grid,
-                scoring,
-                kernels=[kernel for _, kernel in kernels],
-                approximations=approximations,
-                width_scales=width_scales,
-                clusterer=self.clusterer,
-                seed=seed,
-                n_jobs=self.n_jobs,
-                weights=weights,
-            )
+            outcomes, clusters = run_search(search, self.n_jobs)
         keys = score_keys(scoring.names, self.scoring)
-        results = cv_results(grid, kernels, width_scales, keys, outcomes)
+        results = cv_results(grid, keys, outcomes)
         self._store_results(target, results, len(folds))
         if scoring.decides is not None:
             key = keys[scoring.decides]
             self._store_best(by_rank(results, key)[0], key)
-            if message := _edges(results, key, grid, width_scales, folds):
+            if message := _edges(results, key, grid, folds):
                 warnings.warn(message, EdgeOfGridWarning, stacklevel=3)
         if self.refit is not False:
             start = time.perf_counter()
@@ -347,15 +344,8 @@ default=None
             entry = next(i for i, value in enumerate(grid.n_clusters) if value is of_best)
             # A fixed random_state, so that nothing is drawn from that of the search.
             chosen = self.estimator_for(self.best_params_).set_params(random_state=0)
-            scores = out_of_fold_scores(
-                rows,
-                target,
-                folds,
-                [of_fold.only(entry) for of_fold in clusters],
-                replace(chosen._read_settings(), seed=seed),
-                self.n_jobs,
-                weights,
-            )
+            settings = replace(chosen._read_settings(), seed=seed)
+            scores = out_of_fold_scores(search, clusters, entry, settings, self.n_jobs)
             self._store_calibration(scores, target, weights)
         return self
 
@@ -392,11 +382,7 @@ default=None
 
 
 def _edges(
-    results: Mapping[str, Any],
-    key: str,
-    grid: Grid,
-    width_scales: Sequence[float],
-    folds: Sequence[Fold],
+    results: Mapping[str, Any], key: str, grid: Grid, folds: Sequence[Fold]
 ) -> Message | None:
     """Return the warning for a best setting at the edge of the grid; None if it is not."""
     axes = {
@@ -404,7 +390,7 @@ def _edges(
         "beta": grid.betas.tolist(),
         "gamma": grid.gammas.tolist(),
         "n_clusters": grid.n_clusters,
-        "width_scale": width_scales,
+        "width_scale": grid.width_scales,
     }
     fewest = min(len(fold.train) for fold in folds)
     bounds = {"alpha": (0.0, np.inf), "gamma": (0.0, np.inf), "n_clusters": (1, fewest)}

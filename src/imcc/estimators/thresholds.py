@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from imcc._math.guarantees import check_promise, guarantee_thresholds
 from imcc._math.thresholds import Criterion, check_criterion, choose_thresholds
 from imcc._utils.errors import InvalidArgumentError
-from imcc._utils.validation import check_count, check_share
+from imcc._utils.validation import Target, check_count, check_share
 from imcc._utils.wrappers import fit_with, layers
 from imcc.estimators.base import HeldOutMixin, ScoringClassifierMixin
 from imcc.estimators.cross_fit import (
@@ -209,7 +209,7 @@ class TunedThresholds(CrossFitMixin, HeldOutMixin, ThresholdsMixin, BaseEstimato
         target, scores, weights = self._fit_estimator(X, y, sample_weight, groups, method)
         on = target.signs > 0
         chosen = choose_thresholds(
-            on if target.known is None else np.where(target.known, on, np.nan),
+            _truth(target),
             scores,
             self.criterion,
             default=DEFAULT_THRESHOLDS[method],
@@ -227,6 +227,12 @@ class TunedThresholds(CrossFitMixin, HeldOutMixin, ThresholdsMixin, BaseEstimato
             "tuned": chosen.tuned,
         }
         return self
+
+
+def _truth(target: Target) -> np.ndarray:
+    """Return an indicator matrix with NaN where a label is unknown."""
+    on = target.signs > 0
+    return on if target.known is None else np.where(target.known, on, np.nan)
 
 
 class GuaranteedThresholds(ThresholdsMixin, MetaEstimatorMixin, BaseEstimator):
@@ -354,18 +360,11 @@ class GuaranteedThresholds(ThresholdsMixin, MetaEstimatorMixin, BaseEstimator):
                 sample_weight=None if weights is None else weights[train],
             )
         check_same_classes(self.estimator_, target)
-        truth = (target.signs > 0).astype(float)
-        if target.known is not None:
-            truth[~target.known] = np.nan
-        scores = label_scores(
-            self.estimator_,
-            _safe_indexing(X, rows),
-            truth.shape[1],
-            method=deciding_method(self.estimator_),
-        )
+        method = deciding_method(self.estimator_)
+        truth = _truth(target)[rows]
         self.thresholds_ = guarantee_thresholds(
-            truth[rows],
-            scores,
+            truth,
+            label_scores(self.estimator_, _safe_indexing(X, rows), truth.shape[1], method=method),
             **promise,
             confidence=self.confidence,
             label_names=target.label_names,

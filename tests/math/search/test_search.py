@@ -411,16 +411,14 @@ def test_scores_that_are_not_finite_name_the_setting(small_problem, scoring):
         search.fit(X, Y)
     # A fold of that search, as if products with the centres of the second clustering overflowed.
     arguments = scored[0].arguments
-    ((problem, distinct),) = arguments["problems"]
-    first, second = problem.problems
-    second = replace(second, factors=np.full_like(second.factors, np.nan))
-    arguments["problems"] = [(replace(problem, problems=[first, second]), distinct)]
-    _, finite, _ = _evaluate(**arguments)
+    (problem,) = arguments["problems"]
+    first, second = problem.factors
+    arguments["problems"] = [replace(problem, factors=[first, np.full_like(second, np.nan)])]
+    finite, *_ = _evaluate(**arguments)
     assert finite[..., 0].all()
     assert not finite[..., 1].any()
     arguments = laid_out[0].arguments
-    ((key, (fold, *others)),) = arguments["outcomes"].items()
-    arguments["outcomes"] = {key: [replace(fold, finite=finite), *others]}
+    arguments["outcomes"][0][0, 0, 0] = finite
     with pytest.raises(ValueError, match=r"4 of 8 settings .* not finite, .*'n_clusters': 8"):
         cv_results(**arguments)
 

@@ -31,8 +31,10 @@ from typing import Any
 
 import numpy as np
 
-from imcc._array.array import Array, asarray, is_numpy, multiplied, namespace, take, take_rows
-from imcc._math.solver import SpectralProblem, eliminate
+from imcc._array.array import Array, asarray, namespace, take, take_rows
+from imcc._math.clustering import VirtualExamples
+from imcc._math.kernels import Kernel
+from imcc._math.solver import eliminate
 from imcc._utils.validation import check_number
 
 # Index of a rho in its batch, and indices of a beta and a gamma.
@@ -41,17 +43,33 @@ Pair = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Grid:
-    """The axes of the settings that share the factorisation of a fold."""
+    """The axes of a search.
+
+    Attributes
+    ----------
+    alphas, betas, gammas : ndarray
+    n_clusters : list
+    kernels : list of (object, Kernel)
+        Each kernel as passed by the user, and the corresponding :class:`Kernel`.
+    width_scales : list of float
+        Only used for kernels that have a width.
+    """
 
     alphas: np.ndarray
     betas: np.ndarray
     gammas: np.ndarray
     n_clusters: list[Any]
+    kernels: list[tuple[Any, Kernel]]
+    width_scales: list[float]
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
-        """Number of values of each axis."""
+        """Number of values of each axis whose settings share the factorisation of a fold."""
         return len(self.alphas), len(self.betas), len(self.gammas), len(self.n_clusters)
+
+    def scales(self, kernel: Kernel) -> list[float]:
+        """Return the factors of the width to try with a kernel."""
+        return self.width_scales if kernel.has_width else [1.0]
 
 
 @dataclass(frozen=True)
@@ -109,39 +127,47 @@ class DistinctLabels:
 
 @dataclass(frozen=True)
 class EigenProblem:
-    """The clusterings and the held-out rows of a fold, in its eigenbasis.
+    """Some labels, the clusterings and the held-out rows of a fold, in its eigenbasis.
 
     Attributes
     ----------
-    problems : list of SpectralProblem
-        One per clustering; eigenvalues and cross are the same in all.
+    eigenvalues : array of shape (r,)
+        omega, those of G.
+    cross : array of shape (q, r)
+        (Psi^T Y)^T, of the distinct labels.
+    factors : list of array of shape (2c, r)
+        V^T of each clustering.
+    virtuals : list of VirtualExamples
+        Those of each clustering.
     held_out : array of shape (n_test, r)
         Features of the held-out rows in the eigenbasis.
+    distinct : DistinctLabels
+    labels : ndarray of int
+        Which labels of the target these are.
     negative : float
         How far the kernel matrix is from being positive semidefinite (see
         :class:`imcc._math.maps.KernelMap`).
     """
 
-    problems: list[SpectralProblem]
+    eigenvalues: Array
+    cross: Array
+    factors: list[Array]
+    virtuals: list[VirtualExamples]
     held_out: Array
+    distinct: DistinctLabels
+    labels: np.ndarray
     negative: float = 0.0
 
 
 def grid_scores(
-    fold: EigenProblem,
-    grid: Grid,
-    distinct: DistinctLabels,
-    entries: int = 1,
-    entries_of_metrics: int = 0,
+    fold: EigenProblem, grid: Grid, entries: int, entries_of_metrics: int
 ) -> Iterator[tuple[int, list[Pair], Array]]:
     """Solve all settings of a grid and score the held-out rows.
 
     Parameters
     ----------
     fold : EigenProblem
-        Problem of the distinct labels, ``distinct.signs``.
     grid : Grid
-    distinct : DistinctLabels
     entries : int
         Number of array entries that may be in memory at once; 1 means one rho and one pair (beta,
         gamma) at a time.
@@ -157,60 +183,48 @@ def grid_scores(
     scores : array of shape (q, n_pairs * n_alphas, n_test)
     """
     xp, like = namespace(fold.held_out), fold.held_out
-    eigenvalues, cross = fold.problems[0].eigenvalues, fold.problems[0].cross
-    # The factors of all clusterings are in one array, for a single product and buffer.
-    stacked = xp.concat([problem.factors for problem in fold.problems], axis=0)
-    ends = np.cumsum([problem.factors.shape[0] for problem in fold.problems])
-    buffers = [np.empty((1, *x.shape)) if is_numpy(x) else None for x in (stacked, like)]
-    n_factors, rank = stacked.shape
+    # The factors of all clusterings are in one array, for a single product.
+    stacked = xp.concat(fold.factors, axis=0)
+    ends = np.cumsum([factors.shape[0] for factors in fold.factors]).tolist()
+    (n_factors, rank), q = stacked.shape, fold.cross.shape[0]
     n_rho = max(1, entries // ((n_factors + like.shape[0]) * rank))
-    for rhos, pairs in _batches(grid, n_rho):
-        scale = 1 / xp.sqrt(eigenvalues + asarray(np.array(rhos), like)[:, None])[:, None, :]
-        factors = multiplied(stacked, scale, buffers[0])
-        held_out = multiplied(like, scale, buffers[1])
-        labels = cross * scale
+    by_rho = list(_pairs_by_rho(grid.betas, grid.gammas).items())
+    for first in range(0, len(by_rho), n_rho):
+        batch = by_rho[first : first + n_rho]
+        rhos = asarray(np.array([rho for rho, _ in batch]), like)
+        pairs = [(r, i, j) for r, (_, of_rho) in enumerate(batch) for i, j in of_rho]
+        scale = 1 / xp.sqrt(fold.eigenvalues + rhos[:, None])[:, None, :]
+        factors = stacked * scale
+        held_out = like * scale
+        labels = fold.cross * scale
         # Products that the settings with the same rho share, all times 1 + gamma: the scores
         # without virtual examples, V^T B^-1 Psi^T Y, and V^T B^-1 of the held-out rows.
         plain = labels @ xp.matrix_transpose(held_out)
         of_labels = factors @ xp.matrix_transpose(labels)
         of_held_out = factors @ xp.matrix_transpose(held_out)
-        for k, (problem, end) in enumerate(zip(fold.problems, ends, strict=True)):
-            block = slice(int(end) - problem.factors.shape[0], int(end))
+        for k, (virtual, start, end) in enumerate(
+            zip(fold.virtuals, [0, *ends], ends, strict=False)
+        ):
+            block, size = slice(start, end), end - start
             own = factors[:, block, :]
             gram = own @ xp.matrix_transpose(own)
-            of_pair = _entries_of_pair(problem, entries_of_metrics, len(grid.alphas))
-            step = max(1, entries // of_pair)
+            # About how many entries a pair (beta, gamma) needs.
+            of_alpha = size * (size + 4 * q) + entries_of_metrics
+            step = max(1, entries // (4 * size**2 + len(grid.alphas) * of_alpha))
             for some in [pairs[i : i + step] for i in range(0, len(pairs), step)]:
                 # Scores that overflow are an error with the setting's name, not a warning.
                 with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                     scores = _scores(
-                        problem,
+                        virtual,
                         grid,
                         some,
                         (gram, plain, of_labels[:, block, :], of_held_out[:, block, :]),
                     )
-                yield k, some, distinct.expand(scores)
-
-
-def _batches(grid: Grid, n_rho: int) -> Iterator[tuple[list[float], list[Pair]]]:
-    """Yield ``n_rho`` values of rho at a time, with their pairs (beta, gamma)."""
-    groups = list(_pairs_by_rho(grid.betas, grid.gammas).items())
-    for start in range(0, len(groups), n_rho):
-        batch = groups[start : start + n_rho]
-        yield (
-            [rho for rho, _ in batch],
-            [(r, i, j) for r, (_, pairs) in enumerate(batch) for i, j in pairs],
-        )
-
-
-def _entries_of_pair(problem: SpectralProblem, of_metrics: int, n_alphas: int) -> int:
-    """Return the approximate number of entries needed for a pair (beta, gamma)."""
-    n_factors, q = problem.factors.shape[0], problem.cross.shape[0]
-    return 4 * n_factors**2 + n_alphas * (n_factors * (n_factors + 4 * q) + of_metrics)
+                yield k, some, fold.distinct.expand(scores)
 
 
 def _scores(
-    problem: SpectralProblem,
+    virtual: VirtualExamples,
     grid: Grid,
     pairs: list[Pair],
     products: tuple[Array, Array, Array, Array],
@@ -228,7 +242,7 @@ def _scores(
         x if x.shape[0] == 1 else take_rows(x, numbers) for x in products
     )
     corrections, intercepts = eliminate(
-        problem.virtual, gram / by_gamma, of_labels / by_gamma, grid.alphas, gammas
+        virtual, gram / by_gamma, of_labels / by_gamma, grid.alphas, gammas
     )
     # C^T for each pair, labels first, then alphas.
     n_pairs, n_alphas, n_factors, q = corrections.shape

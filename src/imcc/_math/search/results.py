@@ -9,18 +9,12 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import ParameterGrid
 
-from imcc._math.kernels import Kernel
-from imcc._math.search.fold import FoldResult
 from imcc._math.search.grid import Grid
 from imcc._math.search.scorers import greater_is_better
-from imcc._utils.optional import require
 from imcc.metrics import METRICS
 
 # Means with a smaller difference, relative to the largest one, are tied.
 TIE = 1e-9
-
-# A kernel as passed by the user, and the corresponding Kernel.
-NamedKernel = tuple[Any, Kernel]
 
 
 def score_keys(names: Sequence[str], scoring: Any) -> dict[str, str]:
@@ -29,58 +23,39 @@ def score_keys(names: Sequence[str], scoring: Any) -> dict[str, str]:
     return {name: "score" if single else name for name in names}
 
 
-def parameter_grids(
-    grid: Grid, kernels: Sequence[NamedKernel], width_scales: Sequence[float]
-) -> list[dict[str, list[Any]]]:
-    """Return the grids of settings: one for kernels with a width, one for those without."""
-    grids = []
-    for has_width in (True, False):
-        names = [name for name, kernel in kernels if kernel.has_width == has_width]
-        if names:
-            axes = {
-                "alpha": [float(v) for v in grid.alphas],
-                "beta": [float(v) for v in grid.betas],
-                "gamma": [float(v) for v in grid.gammas],
-                "kernel": names,
-                "n_clusters": list(grid.n_clusters),
-            }
-            if has_width:
-                axes["width_scale"] = [float(v) for v in width_scales]
-            grids.append(axes)
-    return grids
-
-
 def cv_results(
-    grid: Grid,
-    kernels: Sequence[NamedKernel],
-    width_scales: Sequence[float],
-    keys: Mapping[str, str],
-    outcomes: Mapping[tuple[int, int], Sequence[FoldResult]],
+    grid: Grid, keys: Mapping[str, str], outcomes: Sequence[np.ndarray]
 ) -> dict[str, Any]:
     """Arrange the values of all settings as ``GridSearchCV.cv_results_``.
 
     Parameters
     ----------
-    grid, kernels, width_scales
-        The axes.
+    grid : Grid
     keys : mapping of str to str
         For each metric, in the order of the values, its part of the column names.
-    outcomes : mapping of (kernel index, width scale index) to the results of the folds
-        Kernels without a width have only the width scale index 0.
+    outcomes : sequence of ndarray of shape (n_scales, n_folds, 3 + n_metrics, *grid.shape)
+        The tables of the folds (:func:`imcc._math.search.fold.search_fold`) of each kernel.
     """
     params: list[dict[str, Any]] = []
     blocks = []
-    for axes in parameter_grids(grid, kernels, width_scales):
+    # One grid for kernels with a width, and one for those without.
+    for has_width in (True, False):
+        members = [k for k, (_, kernel) in enumerate(grid.kernels) if kernel.has_width == has_width]
+        if not members:
+            continue
+        axes = {
+            "alpha": grid.alphas.tolist(),
+            "beta": grid.betas.tolist(),
+            "gamma": grid.gammas.tolist(),
+            "kernel": [grid.kernels[k][0] for k in members],
+            "n_clusters": grid.n_clusters,
+        }
+        if has_width:
+            axes["width_scale"] = grid.width_scales
         settings = list(ParameterGrid(axes))
-        has_width = "width_scale" in axes
-        members = [k for k, (_, kernel) in enumerate(kernels) if kernel.has_width == has_width]
-        scales = range(len(width_scales) if has_width else 1)
-        block = np.array(
-            [[[_with_times(f) for f in outcomes[k, w]] for w in scales] for k in members]
-        )
         # Axes: kernel, scale, fold, quantity, alpha, beta, gamma, n_clusters.  ParameterGrid sorts
         # the names of the parameters and varies the last one fastest.
-        block = block.transpose(3, 2, 4, 5, 6, 0, 7, 1)
+        block = np.stack([outcomes[k] for k in members]).transpose(3, 2, 4, 5, 6, 0, 7, 1)
         blocks.append(block.reshape(*block.shape[:2], len(settings)))
         params += settings
     finite, fit_time, score_time, *tables = np.concatenate(blocks, axis=2)
@@ -120,19 +95,21 @@ def lay_out(
     results: dict[str, Any] = {}
     for name, table in (("fit_time", fit_time), ("score_time", score_time)):
         results[f"mean_{name}"], results[f"std_{name}"] = table.mean(axis=0), table.std(axis=0)
-    results.update(_parameter_columns(params))
+    for name in sorted({name for setting in params for name in setting}):
+        column = np.ma.MaskedArray(np.empty(len(params), dtype=object), mask=True)
+        for i, setting in enumerate(params):
+            if name in setting:
+                column[i] = setting[name]
+        results[f"param_{name}"] = column
     results["params"] = params
     for (metric, key), table in zip(keys.items(), tables, strict=True):
-        results.update(_metric_columns(metric, key, table))
+        results |= {f"split{i}_test_{key}": row for i, row in enumerate(table)}
+        # Folds on which a metric is undefined for all settings are ignored.
+        table = table[~np.isnan(table).all(axis=1)]
+        mean = table.mean(axis=0)
+        results[f"mean_test_{key}"], results[f"std_test_{key}"] = mean, table.std(axis=0)
+        results[f"rank_test_{key}"] = rank_settings(mean, greater_is_better(metric))
     return results
-
-
-def _with_times(result: FoldResult) -> np.ndarray:
-    """Prepend whether scores are finite, and the times of the fold divided by its settings."""
-    shape = result.values.shape[1:]
-    times = [result.fit_seconds, result.score_seconds]
-    shares = [np.full((1, *shape), seconds / np.prod(shape)) for seconds in times]
-    return np.concatenate([result.finite[np.newaxis], *shares, result.values])
 
 
 def check_all_finite(
@@ -163,29 +140,6 @@ def check_all_finite(
         f"{int((~finite).any(axis=0).sum())} of {len(params)} settings have {what} that are not "
         f"finite, first {params[setting]} on fold {fold}: {why}"
     )
-
-
-def _parameter_columns(params: list[dict[str, Any]]) -> dict[str, np.ma.MaskedArray]:
-    columns = {}
-    for name in sorted({name for setting in params for name in setting}):
-        column = np.ma.MaskedArray(np.empty(len(params), dtype=object), mask=True)
-        for i, setting in enumerate(params):
-            if name in setting:
-                column[i] = setting[name]
-        columns[f"param_{name}"] = column
-    return columns
-
-
-def _metric_columns(metric: str, key: str, table: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the columns of one metric; ``table`` is (n_folds, n_settings)."""
-    columns = {f"split{i}_test_{key}": row for i, row in enumerate(table)}
-    # Folds on which a metric is undefined for all settings are ignored.
-    defined = ~np.isnan(table).all(axis=1)
-    mean = table[defined].mean(axis=0)
-    columns[f"mean_test_{key}"] = mean
-    columns[f"std_test_{key}"] = table[defined].std(axis=0)
-    columns[f"rank_test_{key}"] = rank_settings(mean, greater_is_better(metric))
-    return columns
 
 
 def rank_settings(means: np.ndarray, greater_is_better: bool) -> np.ndarray:
@@ -271,30 +225,6 @@ def edges_of_grid(
             if chosen == {value} and low < value < high:
                 found[name] = (value, side)
     return found
-
-
-def results_frame(results: Mapping[str, Any], key: str) -> Any:
-    """Return ``cv_results_`` as a data frame, best setting first.
-
-    Parameters
-    ----------
-    results : mapping
-        ``cv_results_``.
-    key : str
-        Part of the column names for the metric to sort by.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row per setting, with its position in ``cv_results_`` as index: parameters, then rank,
-        mean and standard deviation of the metric, then all other columns.
-    """
-    pandas = require("pandas", "A data frame")
-    frame = pandas.DataFrame(dict(results)).infer_objects()
-    shown = [f"{part}_test_{key}" for part in ("rank", "mean", "std")]
-    params = [name for name in frame.columns if name.startswith("param_")]
-    others = [name for name in frame.columns if name not in (*params, *shown)]
-    return frame[[*params, *shown, *others]].sort_values(shown[0], kind="stable")
 
 
 def by_rank(results: Mapping[str, Any], key: str) -> list[int]:

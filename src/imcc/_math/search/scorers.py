@@ -81,11 +81,10 @@ def check_scoring(scoring: Any, refit: Any) -> Scoring:
         if not isinstance(refit, bool) and refit != name:
             raise ValueError(f"refit must be True or False with one metric, got {refit!r}")
         return Scoring([name], name, _resolve({name: scoring}))
-    named = dict(scoring) if isinstance(scoring, Mapping) else {name: name for name in scoring}
-    if not named or (not isinstance(scoring, Mapping) and len(named) < len(list(scoring))):
+    names = list(scoring)
+    if not names or len(set(names)) < len(names):
         raise ValueError(f"scoring must contain at least one metric, each once; got {scoring!r}")
-    found = _resolve(named)
-    names = list(named)
+    found = _resolve(scoring if isinstance(scoring, Mapping) else {name: name for name in names})
     if refit is not False and refit not in names:
         raise ValueError(
             "refit must be the name of the metric in scoring that selects the best setting, or "
@@ -190,19 +189,17 @@ class ScorerMetrics:
         """
         xp = namespace(scores)
         ours = [name for name in names if name not in self._scorers]
-        of_ours = self._metrics.means(scores, ours) if ours else None
-        known = {} if of_ours is None else {name: of_ours[i, :] for i, name in enumerate(ours)}
+        rows: dict[str, Array] = {}
+        if ours:
+            means = self._metrics.means(scores, ours)
+            rows = {name: means[i, :] for i, name in enumerate(ours)}
         on_host = to_numpy(scores)
         # A binary 1-D target has two labels here, of which the second has its score.
         on_host = on_host[-1:] if self._kind == "binary" else on_host
-        rows = []
-        for name in names:
-            if name in known:
-                rows.append(known[name])
-                continue
+        for name in self._scorers:
             values = [self._score(name, on_host[:, k, :].T) for k in range(on_host.shape[1])]
-            rows.append(asarray(np.array(values, dtype=np.float64), scores))
-        return xp.stack(rows)
+            rows[name] = asarray(np.array(values, dtype=np.float64), scores)
+        return xp.stack([rows[name] for name in names])
 
     def _score(self, name: str, scores: np.ndarray) -> float:
         if not np.isfinite(scores).all():

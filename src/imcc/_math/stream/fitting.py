@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.cluster import MiniBatchKMeans
 
 from imcc._array.array import (
@@ -56,14 +57,12 @@ from imcc._math.solver import constant_labels, solve_features
 from imcc._math.stream.sources import (
     Chunk,
     ChunkSource,
-    Layout,
     check_finite,
     read_labels,
-    read_layout,
     read_rows,
 )
 from imcc._utils.config import get_config
-from imcc._utils.validation import Features, Target, explained_singularity
+from imcc._utils.validation import Features, Target, column_names, explained_singularity
 
 #: Remedy if a chunk does not fit on the device.
 REMEDY = "use smaller chunks, or fewer n_components"
@@ -72,8 +71,10 @@ REMEDY = "use smaller chunks, or fewer n_components"
 SAME_SUMS = 1e-9
 
 
-def fit_stream(source: ChunkSource, settings: FitSettings) -> FittedModel:
-    """Fit a model in passes over a source.
+def fit_stream(
+    source: ChunkSource, settings: FitSettings
+) -> tuple[FittedModel, Target, np.ndarray | None]:
+    """Fit a model in passes over a source; return it, what the labels are, and feature names.
 
     Parameters
     ----------
@@ -85,12 +86,12 @@ def fit_stream(source: ChunkSource, settings: FitSettings) -> FittedModel:
         config, approximation = get_config(), settings.approximation
         for_clusters = max(config.cluster_rows, config.rows_per_cluster * max(counts))
         for_map = 1 if approximation is None else approximation.sample_size
-        move = None if settings.device is None else ChunkMover(settings.device).move
+        move = ChunkMover(settings.device).move
         summary = _summarize(source, max(for_map, for_clusters), settings.seed, move)
         stream = _Stream(source, summary, move)
         feature_map = _feature_map(summary, settings)
         if fixed is not None:
-            fixed = check_prototypes(fixed, None, summary.layout.n_features)
+            fixed = check_prototypes(fixed, None, summary.n_features)
             prototypes = [asarray(fixed, summary.columns)]
         else:
             sample = summary.sample.smallest(for_clusters).rows
@@ -120,16 +121,10 @@ def fit_stream(source: ChunkSource, settings: FitSettings) -> FittedModel:
             )
             model = feature_map.model(weights, intercept)
         check_model(model, settings.setting)
-    layout = summary.layout
-    label_names = _names(layout.label_names)
-    return finished(
-        model,
-        virtual,
-        constants,
-        like=summary.like,
-        target=Target(np.empty((0, 0)), "multilabel", np.arange(layout.n_labels), label_names),
-        feature_names=_names(layout.feature_names),
+    target = Target(
+        np.empty((0, 0)), "multilabel", np.arange(len(summary.labels)), summary.label_names
     )
+    return finished(model, virtual, constants, summary.like), target, summary.feature_names
 
 
 def _read_clusters(settings: FitSettings) -> tuple[Sequence[int], np.ndarray | None]:
@@ -153,54 +148,73 @@ class _Summary:
 
     Attributes
     ----------
-    layout : Layout
     n_rows : int
     columns, squares : array of shape (n_features,)
         Sums of the columns, and of their squares.
     labels : ndarray of shape (n_labels,)
         Number of rows with each label.
+    feature_names, label_names : ndarray of str or None
+    sparse : bool
+        Whether a chunk is sparse.
     sample : Sample
     like : array
         Without rows, of the kind that chunks were given as.
     """
 
-    layout: Layout
     n_rows: int
     columns: Array
     squares: Array
     labels: np.ndarray
+    feature_names: np.ndarray | None
+    label_names: np.ndarray | None
+    sparse: bool
     sample: Sample
     like: Array
 
+    @property
+    def n_features(self) -> int:
+        return int(self.columns.shape[0])
+
     def merge(self, other: _Summary, chunk: Chunk, sample_size: int) -> _Summary:
-        """Return the summary with that of the next chunk."""
-        return _Summary(
-            self.layout.merge(other.layout, chunk),
-            self.n_rows + other.n_rows,
-            self.columns + asarray(other.columns, self.columns),
-            self.squares + asarray(other.squares, self.squares),
-            self.labels + other.labels,
-            self.sample.merge(other.sample, sample_size),
-            self.like,
+        """Return the summary with that of the next chunk; raise an error if its names differ."""
+        for what in ("feature_names", "label_names"):
+            ours, theirs = getattr(self, what), getattr(other, what)
+            if np.array_equal(ours, theirs):
+                continue
+            difference = "only some of them have names"
+            if ours is not None and theirs is not None:
+                k = np.flatnonzero(ours != theirs)[0]
+                difference = f"{theirs[k]!r} instead of {ours[k]!r}"
+            raise ValueError(f"{chunk} has other {what} than the previous chunks: {difference}")
+        return replace(
+            self,
+            n_rows=self.n_rows + other.n_rows,
+            columns=self.columns + asarray(other.columns, self.columns),
+            squares=self.squares + asarray(other.squares, self.squares),
+            labels=self.labels + other.labels,
+            sparse=self.sparse or other.sparse,
+            sample=self.sample.merge(other.sample, sample_size),
         )
 
 
 def _summarize(
-    source: ChunkSource, sample_size: int, seed: int, move: Callable[[Any], Any] | None
+    source: ChunkSource, sample_size: int, seed: int, move: Callable[[Any], Any]
 ) -> _Summary:
     """Check, sum and sample the rows in the first pass."""
     summary: _Summary | None = None
     for chunk in source:
-        X = read_rows(chunk, None, move)
-        columns = check_finite(chunk, X)
+        X = read_rows(chunk, None if summary is None else summary.n_features, move)
+        on = read_labels(chunk, X.shape[0], None if summary is None else len(summary.labels))
         part = _Summary(
-            read_layout(chunk, X),
-            X.shape[0],
-            columns,
-            column_squares(X),
-            read_labels(chunk).sum(axis=0),
-            Sample.of_rows(X, chunk.start, sample_size, seed),
-            np.empty((0, 0)) if is_numpy(chunk.X) else chunk.X[:0, :],
+            n_rows=X.shape[0],
+            columns=check_finite(chunk, X),
+            squares=column_squares(X),
+            labels=on.sum(axis=0),
+            feature_names=column_names(chunk.X),
+            label_names=column_names(chunk.y),
+            sparse=sp.issparse(X),
+            sample=Sample.of_rows(X, chunk.start, sample_size, seed),
+            like=np.empty((0, 0)) if is_numpy(chunk.X) else chunk.X[:0, :],
         )
         summary = part if summary is None else summary.merge(part, chunk, sample_size)
     if summary is None:
@@ -210,7 +224,7 @@ def _summarize(
 
 def _feature_map(summary: _Summary, settings: FitSettings) -> FeatureMap:
     """Return the feature map of the rows that were summarized."""
-    approximation, n_features = settings.approximation, summary.layout.n_features
+    approximation, n_features = settings.approximation, summary.n_features
     if approximation is not None:
         sample = summary.sample.smallest(approximation.sample_size)
         return approximation.fit(sample.rows, settings.width_scale, settings.seed)
@@ -220,7 +234,7 @@ def _feature_map(summary: _Summary, settings: FitSettings) -> FeatureMap:
             f"{n_features**2 * 8 / 2**30:.0f} GiB for a stream: use kernel='rbf' with "
             "approximation='nystroem', or fewer features"
         )
-    return IdentityMap(None if summary.layout.sparse else summary.columns / summary.n_rows)
+    return IdentityMap(None if summary.sparse else summary.columns / summary.n_rows)
 
 
 def _start_prototypes(rows: Features, n_clusters: int, seed: int) -> Array:
@@ -239,7 +253,7 @@ class _Stream:
 
     source: ChunkSource
     first_pass: _Summary
-    move: Callable[[Any], Any] | None
+    move: Callable[[Any], Any]
 
     def lloyd_step(self, prototypes: list[Array], what: str) -> list[Array]:
         """Move each prototype to the mean of its rows, if it has any, in one pass."""
@@ -251,7 +265,7 @@ class _Stream:
                 sums, sizes = _row_sums(P, X) + sums, column_sums(P) + sizes
         xp = namespace(sums)
         n_first = prototypes[0].shape[0]
-        self._check_rows(float(xp.sum(sizes[:n_first])), xp.sum(sums[:n_first, :], axis=0), what)
+        self._check_rows(xp.sum(sums[:n_first, :], axis=0), what)
         means = sums / at_least(sizes, 1.0)[:, None]
         moved = xp.where(sizes[:, None] > 0, means, xp.concat(prototypes, axis=0))
         parts, start = [], 0
@@ -266,8 +280,8 @@ class _Stream:
         rows: Any = 0.0
         for chunk in self.source:
             X, P = self._assigned(chunk, prototypes)
-            on = read_labels(chunk, self.first_pass.layout.n_labels)
-            Y = signs(asarray(on if self.move is None else self.move(on), X))
+            on = read_labels(chunk, X.shape[0], len(self.first_pass.labels))
+            Y = signs(asarray(self.move(on), X))
             with np.errstate(invalid="ignore", over="ignore"):  # found by _check_rows
                 part = feature_sums(feature_map, X, Y, P)
                 statistics = part if statistics is None else statistics + part
@@ -275,13 +289,13 @@ class _Stream:
         assert statistics is not None
         xp, what = namespace(rows), "the pass that sums"
         n_first = prototypes[0].shape[0]
-        self._check_rows(statistics.n_rows, xp.sum(rows[:n_first, :], axis=0), what)
+        self._check_rows(xp.sum(rows[:n_first, :], axis=0), what)
         self._check_labels(xp.sum(statistics.cluster_labels[:n_first, :], axis=0), what)
         return statistics, rows
 
     def _assigned(self, chunk: Chunk, prototypes: list[Array]) -> tuple[Features, Array]:
         """Return the rows of a chunk, and the 0/1 matrix of their nearest prototypes."""
-        X = read_rows(chunk, self.first_pass.layout.n_features, self.move)
+        X = read_rows(chunk, self.first_pass.n_features, self.move)
         # In the library and on the device of the previous chunks.
         X = asarray(X, prototypes[0])
         columns, n_clusters = [], 0
@@ -291,15 +305,15 @@ class _Stream:
                 n_clusters += part.shape[0]
         return X, one_hot(namespace(X).stack(columns, axis=1), n_clusters, X)
 
-    def _check_rows(self, n_rows: float, columns: Array, what: str) -> None:
+    def _check_rows(self, columns: Array, what: str) -> None:
         """Raise an error if a pass gave other rows than the first one.
+
+        The source compares the number of rows.
 
         Parameters
         ----------
-        n_rows : float
-            Number of rows of the pass.
         columns : array of shape (n_features,)
-            Sums of its columns.
+            Sums of the columns of the pass.
         what : str
             The pass, for the message.
         """
@@ -308,9 +322,7 @@ class _Stream:
             # Another pass finds the row; chunks are not checked earlier, because a device would
             # have to synchronise for each of them.
             for chunk in self.source:
-                check_finite(chunk, read_rows(chunk, first.layout.n_features, self.move))
-        if int(n_rows) != first.n_rows:
-            raise _changed(what, f"{int(n_rows)} rows instead of {first.n_rows}")
+                check_finite(chunk, read_rows(chunk, first.n_features, self.move))
         sums, expected = np.asarray(to_numpy(columns)), np.asarray(to_numpy(first.columns))
         allowed = SAME_SUMS * np.sqrt(first.n_rows * np.asarray(to_numpy(first.squares)))
         wrong = np.flatnonzero(~(np.abs(sums - expected) <= allowed))
@@ -386,7 +398,3 @@ def _virtual_examples(
         replace(statistics, cross=statistics.cross * varied, cluster_sums=sums),
         constants,
     )
-
-
-def _names(names: tuple[str, ...] | None) -> np.ndarray | None:
-    return None if names is None else np.array(names, dtype=object)

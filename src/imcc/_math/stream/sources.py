@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import check_array
+from sklearn.utils import _safe_indexing, check_array, indexable
 
 from imcc._array.array import Array, column_sums, is_numpy, to_numpy
 from imcc._math.fitting import FitSettings
@@ -50,48 +50,6 @@ class Chunk:
         return f"chunk {self.number} (starting at row {self.start})"
 
 
-@dataclass(frozen=True)
-class Layout:
-    """Properties that all chunks of a source share.
-
-    Attributes
-    ----------
-    n_features : int
-    feature_names, label_names : tuple of str or None
-    n_labels : int
-    sparse : bool
-        Whether a chunk is sparse.
-    """
-
-    n_features: int
-    feature_names: tuple[str, ...] | None
-    n_labels: int
-    label_names: tuple[str, ...] | None
-    sparse: bool
-
-    def merge(self, other: Layout, where: Any) -> Layout:
-        """Return the common layout; raise an error if that of the chunk ``where`` differs."""
-        if other.n_features != self.n_features:
-            raise ValueError(
-                f"{where} has {other.n_features} features, but the previous chunks have "
-                f"{self.n_features}"
-            )
-        if other.n_labels != self.n_labels:
-            raise ValueError(
-                f"{where} has {other.n_labels} labels, but the previous chunks have "
-                f"{self.n_labels}: every chunk needs a column for every label, even if none of its "
-                "rows has the label"
-            )
-        for what in ("feature_names", "label_names"):
-            ours, theirs = getattr(self, what), getattr(other, what)
-            if ours != theirs:
-                raise ValueError(
-                    f"{where} has other {what} than the previous chunks: "
-                    f"{_difference(ours, theirs)}"
-                )
-        return replace(self, sparse=self.sparse or other.sparse)
-
-
 class ChunkSource:
     """Chunks of an iterable, one after the other, for several passes.
 
@@ -106,11 +64,9 @@ class ChunkSource:
     def __init__(self, make: Callable[[], Iterable[Any]], n_rows: int | None = None) -> None:
         self.make = make
         self.n_rows = n_rows
-        self.passes = 0
 
     def __iter__(self) -> Iterator[Chunk]:
         start = 0
-        self.passes += 1
         for number, item in enumerate(self.make()):
             if not isinstance(item, (tuple, list)) or len(item) != 2:
                 raise ValueError(
@@ -124,18 +80,18 @@ class ChunkSource:
             start += n
         if self.n_rows is not None and start != self.n_rows:
             raise ValueError(
-                f"the stream gave {start} rows in pass {self.passes}, but {self.n_rows} before: "
-                + ("it ended early; " if start < self.n_rows else "")
-                + "each pass must give the same chunks"
+                f"the stream gave {start} rows, but {self.n_rows} before: each pass must give the "
+                "same chunks"
             )
         self.n_rows = start
 
 
-def _slices(X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
+def _slices(X: np.memmap, y: Any) -> Iterator[tuple[Any, Any]]:
     """Yield slices of the rows of two arrays."""
     step = max(1, get_config().slice_entries // max(1, X.shape[1]))
     for start in range(0, X.shape[0], step):
-        yield X[start : start + step], y[start : start + step]
+        rows = slice(start, min(start + step, X.shape[0]))
+        yield X[rows], _safe_indexing(y, rows)
 
 
 def find_source(X: Any, y: Any, settings: FitSettings) -> ChunkSource | None:
@@ -170,7 +126,7 @@ def as_source(X: Any, y: Any) -> ChunkSource | None:
     iterable of (X, y) pairs or a function that returns one.
     """
     if isinstance(X, np.memmap) and X.ndim == 2 and _is_matrix(y) and not _is_joblibs(X):
-        labels = _sliceable(y, X.shape[0])
+        X, labels = indexable(X, y)
         return ChunkSource(lambda: _slices(X, labels), X.shape[0])
     if y is not None or any(hasattr(X, name) for name in ("shape", "__array__", "columns")):
         return None
@@ -209,10 +165,11 @@ def refuse_stream(X: Any, y: Any, name: str) -> None:
         )
 
 
-def read_rows(
-    chunk: Chunk, n_features: int | None = None, move: Callable[[Any], Any] | None = None
-) -> Features:
-    """Return the rows of a chunk as an array or CSR matrix of floats, on the device."""
+def read_rows(chunk: Chunk, n_features: int | None, move: Callable[[Any], Any]) -> Features:
+    """Return the rows of a chunk as an array or CSR matrix of floats, on the device.
+
+    ``n_features`` is the number of features of the previous chunks.
+    """
     with _naming(chunk):
         if is_numpy(chunk.X):
             X = check_array(
@@ -227,22 +184,16 @@ def read_rows(
             X = check_device_rows(chunk.X)
         if n_features is not None and X.shape[1] != n_features:
             raise ValueError(f"it has {X.shape[1]} features instead of {n_features}")
-    return X if move is None else move(X)
+    return move(X)
 
 
 def check_finite(chunk: Chunk, X: Features) -> Array:
     """Return the sums of the columns; raise an error that names the row if one is not finite."""
     sums = column_sums(X)
     if not np.isfinite(to_numpy(sums)).all():
-        X = to_numpy(X)
-        bad = ~np.isfinite(X.data if sp.issparse(X) else X)
-        if sp.issparse(X):
-            place = int(np.argmax(bad))
-            row = int(np.searchsorted(X.indptr, place, side="right")) - 1
-            column = int(X.indices[place])
-        else:
-            row, column = (int(i) for i in np.unravel_index(np.argmax(bad), bad.shape))
-        if bad.any():
+        cells = sp.coo_matrix(to_numpy(X))
+        for k in np.flatnonzero(~np.isfinite(cells.data))[:1]:
+            row, column = cells.row[k], cells.col[k]
             raise ValueError(
                 f"X has a value that is NaN or infinite: chunk {chunk.number}, row {row} of the "
                 f"chunk (row {chunk.start + row} of all), column {column}, all counted from 0"
@@ -252,28 +203,23 @@ def check_finite(chunk: Chunk, X: Features) -> Array:
     return sums
 
 
-def read_layout(chunk: Chunk, X: Features) -> Layout:
-    """Return the layout of a chunk whose rows have been read."""
-    with _naming(chunk):
-        if chunk.y is None:
-            raise ValueError("it has no labels")
-        shape = chunk.y.shape if hasattr(chunk.y, "shape") else np.shape(chunk.y)
-        if not shape or shape[0] != X.shape[0]:
-            raise ValueError(
-                "X and y must have the same number of rows: "
-                f"X has {X.shape[0]}, y has the shape {shape}"
-            )
-        if len(shape) != 2:
-            raise ValueError("its labels must be an indicator matrix, with a column per label")
-        return Layout(X.shape[1], _names(chunk.X), shape[1], _names(chunk.y), bool(sp.issparse(X)))
+def read_labels(chunk: Chunk, n_rows: int, n_labels: int | None) -> np.ndarray:
+    """Return which labels rows have, one column per label.
 
-
-def read_labels(chunk: Chunk, n_labels: int | None = None) -> np.ndarray:
-    """Return which labels rows have, one column per label."""
+    ``n_rows`` is the number of rows of the chunk, ``n_labels`` that of labels of previous chunks.
+    """
     with _naming(chunk):
         on = label_matrix(chunk.y, "y")
+        if on.shape[0] != n_rows:
+            raise ValueError(
+                "X and y must have the same number of rows: "
+                f"X has {n_rows}, y has the shape {on.shape}"
+            )
         if n_labels is not None and on.shape[1] != n_labels:
-            raise ValueError(f"it has {on.shape[1]} labels instead of {n_labels}")
+            raise ValueError(
+                f"it has {on.shape[1]} labels instead of {n_labels}: every chunk needs a column "
+                "for every label, even if none of its rows has the label"
+            )
         return on
 
 
@@ -284,31 +230,3 @@ def _naming(chunk: Chunk) -> Iterator[None]:
         yield
     except (ValueError, TypeError) as error:
         raise ValueError(f"{chunk}: {error}") from error
-
-
-def _sliceable(y: Any, n_rows: int) -> Any:
-    """Return labels that can be sliced by rows, after checking their number."""
-    y = y.tocsr() if sp.issparse(y) else y.iloc if hasattr(y, "iloc") else y
-    if not hasattr(y, "__getitem__") or isinstance(y, list):
-        y = np.asarray(y)
-    found = len(y.obj) if hasattr(y, "obj") else y.shape[0]
-    if found != n_rows:
-        raise ValueError(
-            f"X and y must have the same number of rows: X has {n_rows}, y has {found} "
-            "(Found input variables with inconsistent numbers of samples)"
-        )
-    return y
-
-
-def _names(table: Any) -> tuple[str, ...] | None:
-    names = column_names(table)
-    return None if names is None else tuple(names)
-
-
-def _difference(ours: tuple[str, ...] | None, theirs: tuple[str, ...] | None) -> str:
-    if ours is None or theirs is None:
-        return "only some of them have names"
-    return next(
-        (f"{b!r} instead of {a!r}" for a, b in zip(ours, theirs, strict=False) if a != b),
-        f"{len(theirs)} instead of {len(ours)}",
-    )
