@@ -156,7 +156,12 @@ def free_bytes(like: Any) -> float:
         return allowed
     if library(like) == "torch" and like.is_cuda:
         cuda = importlib.import_module("torch").cuda
-        cached = cuda.memory_reserved(like.device) - cuda.memory_allocated(like.device)
+        # memory_reserved and memory_allocated would each sort all statistics first.
+        stats = cuda.memory_stats_as_nested_dict(like.device)
+        held, used = (
+            stats[name]["all"]["current"] for name in ("reserved_bytes", "allocated_bytes")
+        )
+        cached = held - used
         return float(cuda.mem_get_info(like.device)[0] + cached)
     if library(like) == "cupy":
         cupy = importlib.import_module("cupy")
