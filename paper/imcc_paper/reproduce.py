@@ -55,7 +55,7 @@ MEASURED = {"speed": classifier} | {
     name: import_module(f"imcc_paper.{name}")
     for name in (
         *("approximation", "scale", "gpu", "looking", "label_issues", "baselines", "boosted"),
-        *("serving", "ensemble_speed", "ensemble_budget", "repeated_rows"),
+        *("serving", "ensemble_speed", "ensemble_budget", "repeated_rows", "table_memory"),
     )
 }
 #: The studies, which read their own rows.

@@ -1,16 +1,16 @@
 """How much memory reading and encoding a table takes, against the size of its file.
 
-    python -m imcc_paper.table_memory [--rows 100000] [--columns 50]
-    python -m imcc_paper.table_memory --rows 20000 --text 200
+    python -m imcc_paper.table_memory --csv results/table_memory.csv
 
-A table of numbers and categories, half and half, or of one column of text, is written as CSV, read
-and encoded in a process of its own; what that process takes on top of its imports is compared with
-the file.
+A table of numbers and categories, half and half, and one of a column of text are written as CSV,
+read and encoded, each in a process of its own; what that process takes on top of its imports is
+compared with the file.
+
+``python -m imcc_paper.reproduce`` shows the numbers on docs/tables.md.
 """
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import tempfile
 from pathlib import Path
@@ -18,7 +18,10 @@ from pathlib import Path
 import numpy as np
 
 from imcc.tables import TableEncoder, read_table
-from imcc_paper._measured import in_own_process, memory
+from imcc_paper._measured import Measurements, in_own_process, make_parser, memory, paragraph
+
+#: Rows and columns of numbers and categories; rows and characters of texts.
+MIXED, TEXTS = (100_000, 50), (10_000, 200)
 
 
 def encode(path: Path) -> tuple[int, int, int, int]:
@@ -68,35 +71,47 @@ def write_text(path: Path, n_rows: int, length: int, seed: int = 0) -> None:
                 file.write(" ".join(words[k] for k in picks) + "\n")
 
 
-def measure(n_rows: int, n_columns: int, text: int = 0) -> dict[str, float]:
-    """Return the size of the file in bytes, and the memory of fit and transform against it."""
+def measure(found: Measurements) -> None:
+    """Add the sizes of both files, and the memory of fit and transform."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "table.csv")
-        if text:
-            write_text(path, n_rows, text)
-        else:
-            write(path, n_rows, n_columns)
-        size = path.stat().st_size
-        before, fitted, after, n_features = in_own_process(encode, path)
+        for name, make, shape in (("mixed", write, MIXED), ("text", write_text, TEXTS)):
+            path = Path(folder, f"{name}.csv")
+            make(path, *shape)
+            before, fitted, after, n_features = in_own_process(encode, path)
+            found.add(
+                "memory",
+                name,
+                rows=shape[0],
+                file_bytes=path.stat().st_size,
+                fit_bytes=fitted - before,
+                most_bytes=after - before,
+                features=n_features,
+            )
+
+
+def blocks(found: Measurements) -> dict[str, str]:
+    """Return the sentences of docs/tables.md."""
+    mixed, text = found.of("memory", "mixed"), found.of("memory", "text")
+    half = MIXED[1] // 2
     return {
-        "size": size,
-        "fit": (fitted - before) / size,
-        "transform": (after - before) / size,
-        "n_features": n_features,
+        "table-memory": paragraph(
+            f"{mixed['rows']:,.0f} rows of {half} numbers and {half} categories "
+            f"({mixed['file_bytes'] / 1e6:.0f} MB) are read, fitted and encoded in "
+            f"{mixed['most_bytes'] / mixed['file_bytes']:.1f} times the size of the file; "
+            f"{text['rows']:,.0f} texts of random words ({text['file_bytes'] / 1e6:.1f} MB) took "
+            f"{text['most_bytes'] / text['file_bytes']:.0f} times the size of the file, with "
+            f"{text['features']:,.0f} features (`python -m imcc_paper.table_memory`)."
+        )
     }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=100_000)
-    parser.add_argument("--columns", type=int, default=50)
-    parser.add_argument("--text", type=int, default=0, help="one column of texts of this length")
-    options = parser.parse_args()
-    found = measure(options.rows, options.columns, options.text)
-    columns = "text" if options.text else f"{options.columns} columns"
-    print(f"file: {found['size'] / 1e6:.1f} MB, {options.rows:,} rows x {columns}")
-    print(f"read, fitted and encoded into {found['n_features']:.0f} features: {found['fit']:.2f} x")
-    print(f"the most, when it is then read and encoded again: {found['transform']:.2f} x the file")
+    """Measure, and write the numbers if there is a file for them."""
+    asked = make_parser(__doc__, "table_memory").parse_args()
+    found = Measurements()
+    measure(found)
+    print(blocks(found)["table-memory"])
+    found.save(asked.csv)
 
 
 if __name__ == "__main__":
