@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 import warnings
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
@@ -213,7 +214,7 @@ def run(path: str, host: str, port: int, workers: int, **options: Any) -> None:
     uvicorn.run(
         app,
         factory=workers > 1,
-        http="imcc.serve._protocol:PromptProtocol",
+        http=f"{__name__}:prompt_protocol",
         host=host,
         port=port,
         workers=workers,
@@ -223,6 +224,24 @@ def run(path: str, host: str, port: int, workers: int, **options: Any) -> None:
         timeout_graceful_shutdown=_GRACE,
         ws="none",
     )
+
+
+def prompt_protocol(*args: Any, **options: Any) -> Any:
+    """Return uvicorn's protocol for a connection, of which small writes are sent at once.
+
+    An answer is two writes.  asyncio asks to send them at once, but not of sockets that several
+    processes share, where the second one would wait 40 ms for the other side to confirm the first.
+    """
+    protocol = require("uvicorn.protocols.http.h11_impl", _PURPOSE).H11Protocol(*args, **options)
+    made = protocol.connection_made
+
+    def connection_made(transport: Any) -> None:
+        connection = transport.get_extra_info("socket")
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        made(transport)
+
+    protocol.connection_made = connection_made
+    return protocol
 
 
 def app_of_environment() -> Any:
