@@ -64,6 +64,9 @@ def test_an_evaluation_on_the_training_rows_is_warned_of(imcc, pets):
     start = ("evaluate", pets / "model.skops")
     assert "rows that the model was trained on" in imcc(*start, pets / "train.csv").stderr
     assert imcc(*start, pets / "test.csv").stderr == ""
+    # Before the results, where it is seen.
+    together = imcc(*start, pets / "train.csv").output
+    assert together.index("trained on") < together.index("average_precision")
 
 
 def test_predict_proba_of_a_model_without_names_the_command(imcc, pets):

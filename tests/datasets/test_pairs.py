@@ -150,7 +150,7 @@ def test_all_parts_are_turned_in_the_same_way(saved, sizes):
     np.testing.assert_array_equal(read(saved(parts)).Y, labels)
     straight = {k: v.T if k.endswith("target") else v for k, v in parts.items()}
     np.testing.assert_array_equal(read(saved(straight)).Y, labels)
-    with pytest.raises(DataFormatError, match="whether they are labels x rows"):
+    with pytest.raises(DataFormatError, match="transpose_labels=True"):
         read(saved(parts), transpose_labels=False)
 
 
@@ -158,7 +158,7 @@ def test_all_parts_are_turned_in_the_same_way(saved, sizes):
 def test_as_many_rows_as_labels_must_be_said(saved, tmp_path, kind):
     parts, labels = labels_by_rows(4, 4, 4)
     path = saved(parts, kind)
-    with pytest.raises(DataFormatError, match=r"as many rows as labels.*transpose_labels="):
+    with pytest.raises(DataFormatError, match=r"transpose_labels=False .*transpose_labels=True"):
         read(path)
     np.testing.assert_array_equal(read(path, transpose_labels=True).Y, labels)
     turned = np.vstack([parts["train_target"], parts["test_target"]])

@@ -57,6 +57,16 @@ def test_a_table_in_a_toml_file(folder):
         assert run.selections[0].metrics["average_precision"] > 0.85
 
 
+def test_a_schema_says_how_the_file_is_read(folder):
+    text = (folder / "films.csv").read_text("utf-8").replace(",", ";")
+    (folder / "other.csv").write_text(text, "latin-1")
+    (folder / "s.toml").write_text('delimiter = ";"\nencoding = "latin-1"\n', "utf-8")
+    options = {"labels": ["large", "south"], "schema": str(folder / "s.toml")}
+    data = load_table("films", str(folder / "other.csv"), options)
+    assert data.label_names == ("large", "south")
+    assert "Köln" in data.table["town"].to_pylist()
+
+
 def test_only_training_rows_decide_on_the_features(folder):
     data = load_table("films", str(folder / "films.csv"), {"labels": ["large", "south"]})
     train, test = paper_splits(data, 1)[0]

@@ -117,7 +117,7 @@ def test_callable_kernels(rows):
 @pytest.mark.parametrize(
     ("kernel", "parameters", "message"),
     [
-        ("precomputed", None, "kernel must be a callable or one of"),
+        ("precomputed", None, "virtual examples are means of training rows"),
         ("gauss", None, "kernel must be a callable or one of"),
         (3, None, "got 3"),
         (None, None, "got None"),

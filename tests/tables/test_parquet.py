@@ -215,7 +215,11 @@ def test_a_command_says_that_a_file_is_too_large(tmp_path):
 
 def test_the_limit_can_be_raised(tmp_path):
     path = large(tmp_path / "t.parquet", "a long word")
-    for refused in (TableFile(path), TableFile(path, max_bytes=2**30)):
+    for refused in (
+        TableFile(path),
+        TableFile(path, max_bytes=2**30),
+        TableFile(path, max_bytes=0),
+    ):
         with pytest.raises(DataFormatError, match="max_bytes="):
             refused.read()
     path = save(tmp_path / "rows.parquet", x=falses(3_000_000))

@@ -50,6 +50,14 @@ def test_files_in_any_number_and_rows_in_memory_give_the_same(fitted, tmp_path):
     assert write_predictions(model, tmp_path / "b.tsv", text, delimiter=";") == 120
 
 
+def test_ids_that_are_no_finite_numbers_are_kept(fitted, tmp_path):
+    model, table = fitted
+    (name,) = model.schema_.of_kind("id")
+    table[:3].assign(**{name: [1.5, np.inf, -np.inf]}).to_parquet(tmp_path / "in.parquet")
+    write_predictions(model, tmp_path / "in.parquet", tmp_path / "out.csv")
+    assert pd.read_csv(tmp_path / "out.csv")[name].tolist() == [1.5, np.inf, -np.inf]
+
+
 def test_text_of_ids_cannot_break_a_csv_file(fitted, tmp_path):
     model, table = fitted
     (name,) = model.schema_.of_kind("id")

@@ -110,8 +110,9 @@ def _empty_on(device: Any) -> Any:
         return torch.empty(0, dtype=torch.float64, device=device)
     except (RuntimeError, TypeError, AssertionError) as error:
         raise RuntimeError(
-            f"device={device!r} cannot be used by torch {torch.__version__}, with numbers in "
-            f"float64: {error}; use device=None to compute on the CPU"
+            f"device={device!r} cannot be used by torch {torch.__version__} for numbers in float64 "
+            f"({error}): use device=None to compute on the CPU, or install a build of torch for "
+            "the GPU of this machine"
         ) from error
 
 

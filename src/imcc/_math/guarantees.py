@@ -221,18 +221,16 @@ def _warn_where_none(thresholds: np.ndarray, name: str, per: str, label_names: A
     without = np.flatnonzero(~np.isfinite(thresholds))
     if not len(without):
         return
-    who = "all labels"
+    what = "always predicted" if name == "recall" else "never predicted"
+    who = "all labels are"
     if per == "label":
-        names = [str(j) if label_names is None else repr(str(label_names[j])) for j in without]
-        who = (
-            "labels "
-            + ", ".join(names[:5])
-            + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-        )
+        names = [repr(str(label_names[j])) if label_names is not None else str(j) for j in without]
+        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+        who = f"label{'s' if len(names) > 1 else ''} {', '.join(names[:5])}{more} "
+        who += "are" if len(names) > 1 else "is"
     warnings.warn(
-        f"no threshold can promise this {name} with this confidence for {who} "
-        f"({'always' if name == 'recall' else 'never'} predicted): use more calibration rows, a "
-        f"lower {name} or a lower confidence",
+        f"no threshold can promise this {name} with this confidence, so that {who} {what}: use "
+        f"more calibration rows, a lower {name} or a lower confidence",
         NoGuaranteeWarning,
         stacklevel=3,
     )

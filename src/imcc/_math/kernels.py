@@ -331,6 +331,12 @@ def check_kernel(
 ) -> Kernel:
     """Check a kernel, its name or function and parameters, and its width; return the kernel."""
     names = sorted({*_NAMED, *PAIRWISE_KERNEL_FUNCTIONS})
+    if isinstance(kernel, str) and kernel == "precomputed":
+        raise ValueError(
+            "kernel='precomputed' is not supported: the virtual examples are means of training "
+            "rows, and their kernel values do not follow from those of the rows; pass the rows "
+            "and the name of a kernel or a callable"
+        )
     if not callable(kernel) and kernel not in names:
         raise ValueError(f"kernel must be a callable or one of {', '.join(names)}; got {kernel!r}")
     if callable(kernel) or kernel not in _NAMED:

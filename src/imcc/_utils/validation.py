@@ -312,10 +312,12 @@ def known_labels(labels: Any, name: str = "Y") -> tuple[np.ndarray, np.ndarray |
 def check_scores(y_true: Any, scores: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Return true labels as booleans, their scores as floats, and which labels are known."""
     on, known = known_labels(y_true, "y_true")
+    if sp.issparse(scores):
+        raise InvalidArgumentError("scores", "must be dense, got a sparse matrix; call .toarray()")
     scores = check_array(to_numpy(scores), dtype=[np.float64, np.float32], input_name="scores")
     if scores.shape != on.shape:
-        raise ValueError(
-            f"y_true and scores must have the same shape, got {on.shape} and {scores.shape}"
+        raise InvalidArgumentError(
+            "scores", f"must have the same shape as y_true, {on.shape}, got {scores.shape}"
         )
     return on, scores, known
 

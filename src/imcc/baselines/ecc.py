@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from imcc._utils.validation import Features, check_count, check_number, draw_see
 from imcc.baselines._base import BaselineClassifier, is_constant
 from imcc.baselines._platt import Sigmoid, fit_sigmoid
 from imcc.baselines._svm import (
+    Dual,
     check_svm,
     constant_machine,
     dense_weights,
@@ -209,21 +209,10 @@ def train_chain(
     """
     labels = on[np.ix_(rows, order)]
     X, weights = X[rows], None if weights is None else weights[rows]
-    gram = None if gram is None else gram[np.ix_(rows, rows)]
-    links = []
-    for k, label in enumerate(labels.T):
-        if is_constant(label):
-            links.append(constant_machine(label[0]))
-        elif gram is None:
-            earlier = np.where(np.arange(len(order)) < k, labels, 0.0)
-            stack = partial(sp.hstack, format="csr") if sp.issparse(X) else np.hstack
-            links.append(train_on_rows(stack([X, earlier]), label, C, weights))
-        else:
-            links.append(train_on_gram(gram, label, C, sample_weight=weights))
-        if gram is not None:
-            # A label that becomes a feature adds 1 to the inner product of two rows that have it.
-            both = np.flatnonzero(label)
-            gram[np.ix_(both, both)] += 1.0
+    if gram is None:
+        links = list(_links_from_rows(X, labels, C, weights))
+    else:
+        links = list(_links_from_gram(gram[np.ix_(rows, rows)], labels, C, weights))
     n_features, q = X.shape[1], len(order)
     coef = np.zeros((q, n_features + q))
     for start in range(0, q, _LINKS_AT_ONCE):
@@ -234,6 +223,39 @@ def train_chain(
         of_labels = duals.T @ labels[:, :stop].astype(np.float64)
         coef[start:stop, n_features : n_features + stop] = np.tril(of_labels, start - 1)
     return Chain(order, coef, np.array([link.intercept for link in links]))
+
+
+def _links_from_gram(
+    gram: np.ndarray, labels: np.ndarray, C: float, weights: np.ndarray | None
+) -> Iterator[Dual]:
+    """Train the links in order from the inner products of the rows, which are overwritten.
+
+    A label that becomes a feature adds 1 to the inner product of two rows that both have it.
+    """
+    for on in labels.T:
+        if is_constant(on):
+            yield constant_machine(on[0])
+        else:
+            yield train_on_gram(gram, on, C, sample_weight=weights)
+        both = np.flatnonzero(on)
+        gram[np.ix_(both, both)] += 1.0
+
+
+def _links_from_rows(
+    X: Features, labels: np.ndarray, C: float, weights: np.ndarray | None
+) -> Iterator[Dual]:
+    """Train the links in order, each from the rows and the labels before it."""
+    n_features = X.shape[1]
+    features = X if sp.issparse(X) else np.hstack([X, np.zeros(labels.shape)])
+    for k, on in enumerate(labels.T):
+        if is_constant(on):
+            yield constant_machine(on[0])
+        else:
+            yield train_on_rows(features, on, C, weights)
+        if sp.issparse(X):
+            features = sp.hstack([X, labels[:, : k + 1].astype(np.float64)], format="csr")
+        else:
+            features[:, n_features + k] = on
 
 
 def _calibrate(

@@ -105,26 +105,13 @@ class LIFT(BaselineClassifier):
         if not sp.issparse(X) and np.count_nonzero(X) <= MAX_DENSITY * X.size:
             X = sp.csr_matrix(X)  # on which k-means is faster
         trained = Parallel(n_jobs=self.n_jobs)(
-            delayed(self._train_label)(X, labels, identity, seed + k, weights)
+            delayed(_train_label)(
+                X, labels, identity, self.ratio, self.C, self.scores, seed + k, weights
+            )
             for k, labels in enumerate(on.T)
         )
         self.cluster_centers_ = [centers for centers, _ in trained]
         self.machines_ = [machine for _, machine in trained]
-
-    def _train_label(
-        self,
-        X: Features,
-        on: np.ndarray,
-        identity: np.ndarray,
-        seed: int,
-        weights: np.ndarray | None,
-    ) -> tuple[np.ndarray, LinearScore]:
-        # One thread for sums, so that results do not depend on the number of threads.
-        with one_thread():
-            centers = label_centers(X, on, identity, self.ratio, seed, weights)
-            rows = KernelRows(euclidean_distances(X, centers), weights=weights)
-            machines = train_labels(rows, on[:, np.newaxis], self.C, self.scores, seed)
-            return centers, LinearScore(rows.coef(machines)[0], machines[0].intercept)
 
     def _score_rows(self, X: Features) -> np.ndarray:
         scores = [
@@ -132,6 +119,24 @@ class LIFT(BaselineClassifier):
             for centers, machine in zip(self.cluster_centers_, self.machines_, strict=True)
         ]
         return np.column_stack(scores)
+
+
+def _train_label(
+    X: Features,
+    on: np.ndarray,
+    identity: np.ndarray,
+    ratio: float,
+    C: float,
+    scores: str,
+    seed: int,
+    weights: np.ndarray | None = None,
+) -> tuple[np.ndarray, LinearScore]:
+    # One thread for sums, so that results do not depend on the number of threads.
+    with one_thread():
+        centers = label_centers(X, on, identity, ratio, seed, weights)
+        rows = KernelRows(euclidean_distances(X, centers), weights=weights)
+        machines = train_labels(rows, on[:, np.newaxis], C, scores, seed)
+        return centers, LinearScore(rows.coef(machines)[0], machines[0].intercept)
 
 
 def label_centers(

@@ -13,6 +13,7 @@ import traceback
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,13 +26,19 @@ if TYPE_CHECKING:  # rich is imported where something is shown, so that help doe
     from rich.text import Text
 
 
+# What the running command was warned of, and what of it was printed.
+_warned: ContextVar[tuple[list[warnings.WarningMessage], set[str]]] = ContextVar("warned")
+
+
 def say(text: object, *, err: bool = False) -> None:
     """Print a line, or lines, of text that may come from files."""
+    print_warnings()
     click.echo(printable(text, keep="\n"), err=err)
 
 
 def print_result(text: str) -> None:
     """Print text unchanged, or with control characters escaped on a terminal."""
+    print_warnings()
     text = printable(text, keep="\n\t") if sys.stdout.isatty() else text
     # Without color=True, click would take escape sequences out of what is written to a pipe.
     click.echo(text, nl=False, color=True)
@@ -39,6 +46,7 @@ def print_result(text: str) -> None:
 
 def print_json(value: Any) -> None:
     """Print a result for programs."""
+    print_warnings()
     click.echo(json_text(value))
 
 
@@ -71,6 +79,7 @@ def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[obj
     """
     from rich.console import Console
 
+    print_warnings()
     console = Console()  # a new one, because tests and pipes change the stream
     shown = [[_as_text(cell) for cell in row] for row in rows]
     columns = range(1, len(headings))
@@ -197,10 +206,13 @@ def shown_message(error: BaseException) -> str:
 def problems_reported() -> Iterator[None]:
     """Print warnings as lines, and convert errors for users to messages with an exit code.
 
+    Warnings are printed before the next output of the command, and not across a progress bar.
+
     The exit code is 2 for an invalid value, and 1 if something cannot be read, fetched, written or
     imported.  Any other error is a bug in imcc and keeps its traceback.
     """
     with warnings.catch_warnings(record=True) as caught:
+        warned = _warned.set((caught, set()))
         warnings.simplefilter("always")
         # A model that was fitted on a data frame: its columns have been matched by name.
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
@@ -215,12 +227,24 @@ def problems_reported() -> Iterator[None]:
             if context is not None and context.find_root().params.get("debug"):
                 say(traceback.format_exc(), err=True)
             # Errors about files may be ValueErrors as well, but then the command was not wrong.
-            of_files = isinstance(error, (DatasetError, OSError))
+            of_files = isinstance(error, (DatasetError, OSError, UnicodeEncodeError))
             is_wrong_value = isinstance(error, ValueError) and not of_files
             kind = click.UsageError if is_wrong_value else click.ClickException
             raise kind(shown_message(error)) from error
         finally:
-            # A table is looked at twice: to show what its columns are, and to fit.
-            texts = [shown_message(w.message) for w in caught if isinstance(w.message, Warning)]
-            for text in dict.fromkeys(texts):
-                say(f"Warning: {text}", err=True)
+            print_warnings()
+            _warned.reset(warned)
+
+
+def print_warnings() -> None:
+    """Print what the running command was warned of, before anything else that it prints.
+
+    Each text is printed once: a table is looked at twice, to show what its columns are, and to fit.
+    """
+    caught, printed = _warned.get(([], set()))
+    while caught:
+        message = caught.pop(0).message
+        text = shown_message(message) if isinstance(message, Warning) else str(message)
+        if text not in printed:
+            printed.add(text)
+            click.echo(printable(f"Warning: {text}", keep="\n"), err=True)

@@ -259,7 +259,9 @@ def concatenate(datasets: Sequence[Dataset], name: str | None = None) -> Dataset
     X = stacked([part.X for part in datasets])
     sources = dict.fromkeys(part.source for part in datasets if part.source)
     Y = np.vstack([part.Y for part in datasets])
-    return replace(first, X=X, Y=Y, name=name or first.name, source=", ".join(sources))
+    return replace(
+        first, X=X, Y=Y, name=first.name if name is None else name, source=", ".join(sources)
+    )
 
 
 def stacked(parts: Sequence[Any]) -> Any:

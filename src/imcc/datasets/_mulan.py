@@ -64,7 +64,10 @@ def read_arff(
                 "the labels are unknown: there is no XML file next to the ARFF file, and its "
                 "relation has no number of labels ('-C k'); pass one with "
                 + given("labels", text="FILE.xml")
-                + ", or the names of the labels",
+                + ", or name the labels with "
+                + given("labels", text="NAMES")
+                + " or "
+                + given("label_prefix"),
                 table.path,
             )
     if xml is not None:

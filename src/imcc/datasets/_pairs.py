@@ -162,6 +162,10 @@ def _is_turned(
     problem = "there are as many rows as labels" if possible else "the numbers of rows differ"
     raise DataFormatError(
         f"{shown}: the shapes of features and labels are {both}: {problem}, so the labels cannot "
-        "be matched; say whether they are labels x rows with " + given("transpose_labels"),
+        "be matched; say how they are stored with "
+        + given("transpose_labels", False)
+        + " (rows x labels) or "
+        + given("transpose_labels", True)
+        + " (labels x rows)",
         path,
     )

@@ -6,6 +6,8 @@ first feature, which few files declare, and the numbers of lines in errors.
 
 from __future__ import annotations
 
+import codecs
+import io
 import re
 from array import array
 from collections.abc import Sequence
@@ -14,20 +16,21 @@ import numpy as np
 import scipy.sparse as sp
 
 from imcc._utils.errors import InvalidArgumentError, given
+from imcc._utils.progress import report_progress
 from imcc._utils.validation import check_choice, check_count
 from imcc.datasets._coding import Coding
 from imcc.datasets._dataset import Dataset, default_names
 from imcc.datasets._errors import DataFormatError, warn_user
-from imcc.datasets._files import MAX_COLUMNS, Content, check_text, joined_name, text_lines
+from imcc.datasets._files import MAX_COLUMNS, Content, check_text, joined_name
 
 _INDEX_BASES = ("auto", "zero", "one")
 
 # Rows, features and labels in the first line, as in the extreme classification repository.
-_SIZES = re.compile(r"\d{1,9}\s+\d{1,9}\s+\d{1,9}", re.ASCII)
-# As it is decoded.
-_BYTE_ORDER_MARK = "\xef\xbb\xbf"
+_SIZES = re.compile(rb"\d{1,9}\s+\d{1,9}\s+\d{1,9}")
 # Larger than any valid index.
 _LARGEST = 10**9
+# After so many rows, progress is reported.
+_ROWS = 256
 
 
 class _Rows:
@@ -42,11 +45,11 @@ class _Rows:
     def read(self, content: Content) -> None:
         """Add the rows of a file."""
         check_text(content.data, content.path)
+        file = io.BytesIO(content.data.removeprefix(codecs.BOM_UTF8))
         before = len(self.n_labels)
         self.sizes.append(None)
-        # Comments are not read, so that their encoding does not matter.
-        for number, line in enumerate(text_lines(content, "latin-1"), 1):
-            text = line.removeprefix(_BYTE_ORDER_MARK).partition("#")[0].strip()
+        for number, line in enumerate(file, 1):
+            text = line.partition(b"#")[0].strip()
             if number == 1 and _SIZES.fullmatch(text):
                 self.sizes[-1] = tuple(map(int, text.split()))
             elif text:
@@ -55,10 +58,12 @@ class _Rows:
                 except (ValueError, OverflowError) as error:
                     raise DataFormatError(
                         "expected numbers of labels and index:value with ascending indices, as in "
-                        f"'1,3 5:0.25', found {text[:40]!r}",
+                        f"'1,3 5:0.25', found {text[:40].decode('latin-1')!r}",
                         content.path,
                         number,
                     ) from error
+            if not number % _ROWS:
+                report_progress(file.tell(), len(content.data))
         n_rows = len(self.n_labels) - before
         sizes = self.sizes[-1] or (n_rows,)
         if not n_rows or sizes[0] != n_rows:
@@ -68,18 +73,18 @@ class _Rows:
                 content.path,
             )
 
-    def _add(self, text: str) -> None:
-        if "_" in text or not text.isascii():  # which int and float accept
-            raise ValueError("a character is not part of a number")
+    def _add(self, text: bytes) -> None:
+        if b"_" in text:  # which int and float accept
+            raise ValueError("an underscore is not part of a number")
         parts = text.split()
-        numbers = [] if ":" in parts[0] else [float(label) for label in parts.pop(0).split(",")]
+        numbers = [] if b":" in parts[0] else [float(label) for label in parts.pop(0).split(b",")]
         labels = [int(number) for number in numbers]
         if labels != numbers or any(abs(label) >= _LARGEST for label in labels):
             raise ValueError("a label is not an integer, or too large")
         last = -1
         # One after the other: lists of all entries need many times the memory of the file.
         for part in parts:
-            entry, value = part.split(":")
+            entry, value = part.split(b":")
             index = int(entry)
             if not last < index < _LARGEST:
                 raise ValueError("the indices do not ascend, or one is negative or too large")
@@ -140,6 +145,7 @@ def read_svmlight(
     rows = _Rows()
     for content in contents:
         rows.read(content)
+    report_progress(1.0)
     path = ", ".join(content.path for content in contents)
     # What the files may declare depends on the size of the largest.
     largest = max(contents, key=lambda content: content.size)
@@ -188,7 +194,11 @@ def _find_base(indices: np.ndarray, n_features: int | None, path: str) -> int | 
     warn_user(
         f"{path}: the file does not declare whether its features are counted from 0 or from 1; 1 "
         "is assumed, because the index 0 does not occur. If this is wrong, all columns are shifted "
-        "by one: say which it is ('zero' or 'one') with " + given("index_base")
+        "by one: pass "
+        + given("index_base", "zero")
+        + " to correct it, or "
+        + given("index_base", "one")
+        + " to confirm it"
     )
     return 1
 

@@ -358,7 +358,7 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
                     f"{available / 2**30:.3g} GiB: {REMEDY}, or IMCCClassifier with an "
                     "approximation, which can be fitted on a stream"
                 )
-            if n <= most_rows:
+            if make_plan(X, n_labels, available, n_tree_columns).n_landmarks:
                 limit = f"need more than {available / 2**30:.3g} GiB (max_memory)"
             warnings.warn(
                 f"kernels of {n} rows are approximated by {plan.n_landmarks} landmarks: exact ones "

@@ -138,7 +138,7 @@ class Method:
         -------
         Method
         """
-        method = replace(self, allow=(*self.allow, *allow))
+        method = replace(self, allow=tuple(dict.fromkeys((*self.allow, *allow))))
         estimator, grid = method.build()
         if method.is_resolved:
             return method
@@ -190,7 +190,9 @@ def make_methods(given: Any, allow: Iterable[str] = ()) -> list[Method]:
         raise ExperimentError(
             f"methods: duplicate names {twice}; use a dictionary with different names"
         )
-    return [replace(method, allow=(*method.allow, *allow)) for method in methods]
+    return [
+        replace(method, allow=tuple(dict.fromkeys((*method.allow, *allow)))) for method in methods
+    ]
 
 
 def _own_name(method: Any) -> str:

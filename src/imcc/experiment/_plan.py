@@ -235,7 +235,7 @@ class Experiment:
         Experiment
         """
         resolved = copy(self)
-        resolved.allow = (*self.allow, *check_allowed(allow))
+        resolved.allow = tuple(dict.fromkeys((*self.allow, *check_allowed(allow))))
         resolved.methods = [method.resolve(resolved.allow) for method in self.methods]
         return resolved
 
@@ -308,7 +308,7 @@ class Experiment:
         >>> grown.methods[-1].name
         'forest'
         """
-        packages = (*self.allow, *check_allowed(allow))
+        packages = tuple(dict.fromkeys((*self.allow, *check_allowed(allow))))
         more = make_methods(methods, packages)
         if taken := {method.name for method in more} & {method.name for method in self.methods}:
             raise ExperimentError(

@@ -52,6 +52,14 @@ def centred_scores(estimator: Any, X: Any, n_labels: int) -> np.ndarray:
     scores = label_scores(estimator, X, n_labels).astype(np.float64)
     if scoring_method(estimator) == "predict_proba":
         scores -= 0.5
+    name = type(estimator).__name__
+    if scores.shape != (X.shape[0], n_labels):
+        raise ValueError(
+            f"the scores of {name} have shape {scores.shape}, expected {(X.shape[0], n_labels)}: "
+            "is it a multi-label classifier?"
+        )
+    if not np.isfinite(scores).all():
+        raise ValueError(f"the scores of {name} are not finite")
     return scores
 
 

@@ -64,8 +64,9 @@ def load_table(name: str, path: str, options: Mapping[str, Any]) -> TableData:
     -------
     TableData
     """
-    source = open_tables(path, **{key: options[key] for key in _READING if key in options})
     known = read_schema(options["schema"]) if "schema" in options else KnownColumns()
+    reading = known.reading | {key: options[key] for key in _READING if key in options}
+    source = open_tables(path, **reading)
     known = replace(
         known,
         separator=options.get("separator", known.separator),

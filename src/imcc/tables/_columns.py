@@ -71,8 +71,10 @@ def damage_reported(path: str, what: str) -> Iterator[None]:
     except (DataFormatError, ImportError):
         raise
     except Exception as error:  # of many kinds
+        # The message of a LookupError is but the key.
+        why = "something is missing" if isinstance(error, LookupError) else error
         raise DataFormatError(
-            f"this is not {what}, or it is damaged or incomplete ({error})", path
+            f"this is not {what}, or it is damaged or incomplete ({why})", path
         ) from error
 
 

@@ -289,10 +289,10 @@ class _Reader:
             layout = min(others, key=lambda layout: len(others[layout]))
             raise TableError(
                 f"column {self.name!r} has values such as {texts[0]!r}: if they are dates with "
-                "years of two digits (1969 to 2068), specify the format with "
+                "years of two digits, specify the format with "
                 + given("date_formats", {self.name: layout})
-                + "; otherwise the kind with "
-                + given("kinds", {self.name: "category"})
+                + " (69 to 99 are then 1969 to 1999, and 00 to 68 are 2000 to 2068); otherwise "
+                "the kind with " + given("kinds", {self.name: "category"})
             )
         return None
 

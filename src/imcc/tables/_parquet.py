@@ -97,7 +97,9 @@ class ParquetSource:
                 raise ValueError("its row groups have negative sizes")
             _ = self.schema.names  # an error if these are no text
         self.n_rows: int = sum(n_rows for n_rows, _ in self._groups)
-        self._limit: int = limits.max_bytes or max(limits.max_arrays, _RATIO * limits.size)
+        self._limit: int = max(limits.max_arrays, _RATIO * limits.size)
+        if limits.max_bytes is not None:
+            self._limit = limits.max_bytes
 
     def parts(self, rows: int | None = None) -> Iterator[Any]:
         """Yield the rows in parts.

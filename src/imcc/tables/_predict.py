@@ -358,9 +358,12 @@ def _texts(parts: _Counted, form: str) -> Iterator[str]:
     for number, columns in enumerate(parts):
         # Ids are columns of a table, and may have values that JSON does not have.
         lists = {
-            name: cells if isinstance(cells, list) else to_plain(cells.to_pylist(), other=str)
+            name: cells if isinstance(cells, list) else cells.to_pylist()
             for name, cells in columns.items()
         }
+        if form == "json":
+            ids = {name for name in columns if columns[name] is not lists[name]}
+            lists |= {name: to_plain(lists[name], other=str) for name in ids}
         rows = list(zip(*lists.values(), strict=True))
         if form == "csv":
             yield _csv_text(rows if number else [tuple(lists), *rows])

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,6 +31,8 @@ BLOCK_ROWS = 2048
 _MIN_FREQUENCY = 3
 # The most features of each of the two TF-IDF parts of a text column.
 _MAX_TERMS = 20_000
+# Cells of numbers that are learned from at a time.
+_FIT_CELLS = 2**18
 
 #: Typed columns by name, as :func:`imcc.tables._typed.typed_arrays` returns them.
 Cells = Mapping[str, np.ndarray]
@@ -144,6 +147,10 @@ class Category:
         return rows, places[rows], np.ones(len(rows))
 
 
+# The analyzer of each vectorizer, for as long as that exists.
+_ANALYZERS: WeakKeyDictionary[Any, Callable[[str], list[str]]] = WeakKeyDictionary()
+
+
 @dataclass
 class Text:
     """TF-IDF of the words and pairs of words of a column, or of the parts of its words.
@@ -179,7 +186,10 @@ class Text:
     def entries(self, cells: Cells) -> Entries:
         """Return the features of rows, as ``vectorizer.transform`` computes them."""
         vectorizer, texts = self.vectorizer, cells[self.column]
-        analyze, place_of = vectorizer.build_analyzer(), vectorizer.vocabulary_.get
+        analyze = _ANALYZERS.get(vectorizer)
+        if analyze is None:
+            analyze = _ANALYZERS[vectorizer] = vectorizer.build_analyzer()
+        place_of = vectorizer.vocabulary_.get
         indices, counts, ends = array("i"), array("d"), array("i", [0])
         for text in texts.tolist():
             found = Counter(map(place_of, analyze(text)))
@@ -211,8 +221,16 @@ def fit_steps(table: Any, schema: Schema) -> list[Step]:
     schema : Schema
         Types of its columns.
     """
-    numbers: list[Numbers] = []
-    flags: list[Numbers] = []
+    numbers = _Learner(
+        "numbers",
+        SimpleImputer(strategy="median", keep_empty_features=True),
+        RobustScaler(quantile_range=(5.0, 95.0), unit_variance=True),
+    )
+    flags = _Learner(
+        "yes/no",
+        SimpleImputer(strategy="most_frequent", keep_empty_features=True),
+        StandardScaler(),
+    )
     often_missing: dict[str, str] = {}
     categories: list[Category] = []
     texts: list[Text] = []
@@ -229,36 +247,52 @@ def fit_steps(table: Any, schema: Schema) -> list[Step]:
         elif column.kind == "text":
             texts += _fit_text(column, cells[column.name], f"text {len(texts) // 2}")
         else:
-            learned = _fit_numbers(column, cells)
-            (flags if column.kind == "yes/no" else numbers).append(learned)
+            (flags if column.kind == "yes/no" else numbers).fit(column, cells)
             if column.kind != "yes/no" and column.often_missing:
                 often_missing[next(iter(cells))] = column.name
     missing = [Missing(often_missing)] if often_missing else []
-    return [*_joined(numbers), *missing, *_joined(flags), *categories, *texts]
+    return [*numbers.step(), *missing, *flags.step(), *categories, *texts]
 
 
-def _fit_numbers(column: Column, cells: Cells) -> Numbers:
-    """Return the step of the numbers that a column of the table became."""
-    if column.kind == "yes/no":
-        part, strategy, scaler = "yes/no", "most_frequent", StandardScaler()
-    else:
-        part, strategy = "numbers", "median"
-        scaler = RobustScaler(quantile_range=(5.0, 95.0), unit_variance=True)
-    impute = SimpleImputer(strategy=strategy, keep_empty_features=True)
-    scaler.fit(impute.fit_transform(np.column_stack([*cells.values()])))
-    center = scaler.mean_ if column.kind == "yes/no" else scaler.center_
-    origins = dict.fromkeys(cells, column.name)
-    return Numbers(origins, impute.statistics_, center, scaler.scale_, part)
+class _Learner:
+    """Learns what replaces missing numbers, and their center and scale, of a few columns at a time.
 
+    Parameters
+    ----------
+    part : str
+        The part of the features that the numbers belong to.
+    impute, scale : transformer
+        What learns the first, and the others.
+    """
 
-def _joined(steps: list[Numbers]) -> list[Numbers]:
-    """Return the steps of several columns as one, or none if there are none."""
-    if not steps:
-        return []
-    origins = {name: origin for step in steps for name, origin in step.origins.items()}
-    learned = [(step.filling, step.center, step.scale) for step in steps]
-    filling, center, scale = np.concatenate(learned, axis=1)
-    return [Numbers(origins, filling, center, scale, steps[0].part)]
+    def __init__(self, part: str, impute: Any, scale: Any) -> None:
+        self._part, self._impute, self._scale = part, impute, scale
+        self._origins: dict[str, str] = {}
+        self._waiting: list[np.ndarray] = []
+        self._learned: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+
+    def fit(self, column: Column, cells: Cells) -> None:
+        """Learn from the numbers that a column of the table became."""
+        self._origins |= dict.fromkeys(cells, column.name)
+        self._waiting += cells.values()
+        if sum(map(len, self._waiting)) >= _FIT_CELLS:
+            self._learn()
+
+    def _learn(self) -> None:
+        impute, scale = self._impute, self._scale
+        scale.fit(impute.fit_transform(np.array(self._waiting).T))
+        center = scale.center_ if hasattr(scale, "center_") else scale.mean_
+        self._learned.append((impute.statistics_, center, scale.scale_))
+        self._waiting.clear()
+
+    def step(self) -> list[Numbers]:
+        """Return the step, or none without columns."""
+        if self._waiting:
+            self._learn()
+        if not self._learned:
+            return []
+        filling, center, scale = np.concatenate(self._learned, axis=1)
+        return [Numbers(self._origins, filling, center, scale, self._part)]
 
 
 def _fit_category(column: Column, cells: np.ndarray) -> Category:

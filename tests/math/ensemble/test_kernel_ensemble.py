@@ -160,6 +160,12 @@ def test_random_state_chooses_the_rows_of_the_screening(monkeypatch):
     assert max(sum(k[:2] == other[:2] for other in kept) for k in kept) <= 2
 
 
+def test_trees_that_take_too_long_are_said_to_be_skipped(data, monkeypatch):
+    monkeypatch.setattr(costs.Costs, "trees", lambda self: 1e12)
+    clf = small(trees="all", max_time=1000).fit(*data)
+    assert (clf.n_trees_, clf.stopped_early_) == (0, True)
+
+
 def test_what_takes_longer_than_the_rest_of_the_time_is_skipped(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(costs.time, "perf_counter", lambda: now[0])
@@ -167,9 +173,9 @@ def test_what_takes_longer_than_the_rest_of_the_time_is_skipped(monkeypatch):
     assert not clock.must_stop(1e9)  # nobody knows yet how long that takes
     now[0] = 2.0
     clock.worked(1.0, "a fifth")
-    assert not clock.must_stop(3.0)
+    assert not clock.must_stop(4.0)
     assert not clock.stopped
-    assert clock.must_stop(5.0)
+    assert clock.must_stop(7.0)
     assert not clock.must_stop(3.0)  # which is shorter
     assert clock.stopped
     now[0] = 10.1

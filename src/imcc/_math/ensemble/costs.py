@@ -11,6 +11,9 @@ from imcc._math.ensemble.linear import INVERSE_PENALTIES, N_FOLDS, TRIED_LABELS
 from imcc._utils.progress import report_progress
 from imcc._utils.validation import Features
 
+# Factor by which the costs may be wrong.
+_OFF = 1.5
+
 
 class Clock:
     """Time left, and progress in units of work."""
@@ -25,7 +28,8 @@ class Clock:
         if self._end is None:
             return False
         now = time.perf_counter()
-        expected = units * (now - self._begin) / self.done if self.done else 0.0
+        # Estimates are that far from the truth: what may be done in time is begun.
+        expected = units * (now - self._begin) / self.done / _OFF if self.done else 0.0
         stop = now + expected > self._end
         self.stopped |= stop
         return stop

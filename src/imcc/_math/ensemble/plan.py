@@ -24,6 +24,8 @@ DOUBLE_ROWS = 8000
 PATIENT_ROWS = 45_000
 #: With fewer landmarks, scores say little about the rows.
 FEWEST_LANDMARKS = 500
+# Rows times squared landmarks, at most.
+_MOST_WORK = 3e13
 # Operations per second in float32 that a limit on the time counts on: one or two threads.
 _SPEED = 1e11
 # Memory for small arrays, in bytes, and entries of blocks of rows and labels.
@@ -114,7 +116,7 @@ def make_plan(
     def landmarks(m: int) -> Plan:
         return plan("float32", 4.0 * n * m + 24.0 * m**2, m)
 
-    most = max((most_rows**3 / (9.0 * n)) ** 0.5, FEWEST_LANDMARKS)
+    most = max((min(most_rows**3 / 9.0, _MOST_WORK) / n) ** 0.5, FEWEST_LANDMARKS)
     counts = range(1, int(min(most, n)) + 1)
     fitting = bisect_right(counts, available, key=lambda m: landmarks(m).n_bytes)
     return landmarks(max(fitting, 1))

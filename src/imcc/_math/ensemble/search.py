@@ -251,11 +251,11 @@ class _Search:
             held_out,
             criterion=criterion.name,
             trials=self.trials,
-            stopped=self.clock.stopped,
         )
         trees = self.options.tree_columns is not None
         if trees and not self.clock.must_stop(self.costs.trees()):
             self.add_trees(fitted)
+        fitted.stopped = self.clock.stopped
         fitted.score = criterion.reported(criterion(fitted.held_out))
         fitted.lower_is_better = criterion.reported(1.0) < 0
         return fitted
@@ -421,9 +421,10 @@ class _Search:
 
     def _member_cost(self, place: int) -> float:
         """Return about how long it takes to fit the kernel at a place to all rows."""
+        fits = 3 if self._several(place) else 1
         if self.options.plan.n_landmarks:
-            return self.costs.landmarks(self.options.plan.n_landmarks)
-        return (3 if self._several(place) else 1) * self.costs.kernel(self.n, 1, precise=True)
+            return fits * self.costs.landmarks(self.options.plan.n_landmarks)
+        return fits * self.costs.kernel(self.n, 1, precise=True)
 
     def _fit(self, gram: Gram, penalty: float, marks: np.ndarray | None) -> Solution:
         labels, precision = self.labels, self.options.plan.precision
@@ -462,7 +463,10 @@ class _Search:
         First some labels are fitted without a part of the rows, and compared there.
         """
         rows, options = self.rows, self.options
-        if not self._tries_linear() or self.clock.must_stop(sum(self.costs.linear())):
+        if not self._tries_linear():
+            return []
+        trial, rest = self.costs.linear()
+        if self.clock.must_stop(trial):
             return []
         labels = self.labels._replace(signs=to_numpy(self.labels.signs))
         view = "tfidf" if "tfidf" in options.views else options.views[-1]
@@ -472,7 +476,6 @@ class _Search:
         train, test = self._divided(labels)
         own, before = labels.part(test).columns(few), best[np.ix_(test, few)]
         losses = {}
-        trial, rest = self.costs.linear()
         for C in INVERSE_PENALTIES:
             some = labels.part(train).columns(few)
             coef, intercept = fit_linear(X[train], some.signs > 0, some.known, some.weight, C)
@@ -481,7 +484,7 @@ class _Search:
             if helps(before, mean, own):
                 losses[C] = log_losses(mean, own).sum()
             self.clock.worked(trial / len(INVERSE_PENALTIES), "trying linear models")
-        if not losses:
+        if not losses or self.clock.must_stop(rest):
             return []
         self.clock.total += rest
         C = min(losses, key=losses.__getitem__)

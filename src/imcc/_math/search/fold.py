@@ -134,7 +134,8 @@ def search_fold(
                 tests = take_rows(search.X, fold.test)
                 parts = _feature_problem(feature_map, own, tests, signs, virtuals)
             else:
-                K = inner if len(kept) == len(fold.train) else submatrix(inner, kept, kept)
+                # It is overwritten: with unknown labels, each pattern needs its own.
+                K = inner if target.known is None else submatrix(inner, kept, kept)
                 K_test = submatrix(base, fold.test, train)
                 parts = _kernel_problem(kernel, width, K, K_test, own, signs, virtuals)
             problems.append(

@@ -113,11 +113,7 @@ def _cluster_fold(search: Search, fold: Fold) -> tuple[Clusters, list[str]]:
     Landmarks are also chosen here, because they are the same for all kernels and widths.  Warnings
     are returned as text, because they would be lost in a worker process.
     """
-    rows, seed, approximation = (
-        take_rows(search.X, fold.train),
-        search.seed,
-        search.approximations[0],
-    )
+    rows, seed = take_rows(search.X, fold.train), search.seed
     weights = None if search.weights is None else search.weights[fold.train]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -80,8 +80,8 @@ class ChunkSource:
             start += n
         if self.n_rows is not None and start != self.n_rows:
             raise ValueError(
-                f"the stream gave {start} rows, but {self.n_rows} before: each pass must give the "
-                "same chunks"
+                f"the stream gave {start} rows in a later pass, but {self.n_rows} before: each "
+                "pass must give the same chunks, and an iterator that has ended gives none"
             )
         self.n_rows = start
 
@@ -126,7 +126,10 @@ def as_source(X: Any, y: Any) -> ChunkSource | None:
     iterable of (X, y) pairs or a function that returns one.
     """
     if isinstance(X, np.memmap) and X.ndim == 2 and _is_matrix(y) and not _is_joblibs(X):
-        X, labels = indexable(X, y)
+        try:
+            X, labels = indexable(X, y)
+        except ValueError as error:
+            raise ValueError(f"X and y must have the same number of rows: {error}") from error
         return ChunkSource(lambda: _slices(X, labels), X.shape[0])
     if y is not None or any(hasattr(X, name) for name in ("shape", "__array__", "columns")):
         return None
@@ -209,6 +212,8 @@ def read_labels(chunk: Chunk, n_rows: int, n_labels: int | None) -> np.ndarray:
     ``n_rows`` is the number of rows of the chunk, ``n_labels`` that of labels of previous chunks.
     """
     with _naming(chunk):
+        if chunk.y is None:
+            raise ValueError("it has no labels")
         on = label_matrix(chunk.y, "y")
         if on.shape[0] != n_rows:
             raise ValueError(
