@@ -79,11 +79,14 @@ def measure(
             warnings.simplefilter("ignore")  # of labels that all rows have, and of convergence
             if options.device:
                 model.fit(X[:1000], Y[:1000])
+                reset_peak()
             start = time.perf_counter()
             model.fit(X, Y)
             fitted = time.perf_counter()
             scores = label_scores(model, X_new, Y.shape[1])
             end = time.perf_counter()
+        if options.device:
+            size |= {"planned_bytes": model.planned_bytes_, "peak_bytes": peak_bytes()}
         found.add(
             part,
             f"{name}, {method}",
@@ -92,6 +95,21 @@ def measure(
             predict_seconds=end - fitted,
             average_precision=average_precision(Y_new, scores),
         )
+
+
+def reset_peak() -> None:
+    """Begin to measure the memory of a GPU."""
+    import torch
+
+    if torch.cuda.is_available():
+        torch.cuda.reset_peak_memory_stats()
+
+
+def peak_bytes() -> float:
+    """Return the most memory of a GPU that was allocated at the same time; NaN without a GPU."""
+    import torch
+
+    return float(torch.cuda.max_memory_allocated()) if torch.cuda.is_available() else np.nan
 
 
 def device_name(device: str | None) -> str:
@@ -135,8 +153,9 @@ def blocks(found: Measurements) -> dict[str, str]:
             shape = " x ".join(f"{own[key]:,.0f}" for key in ("rows", "features", "labels"))
             name = case.partition(",")[0] if part.startswith("sets") else "IMDb"
             precision = f"{own['average_precision']:.3f}"
-            gpu.append([name, shape, f"{own['fit_seconds']:.1f} s", precision])
-    header = ["", "rows x features x labels", "fit", "average precision"]
+            sizes = [f"{own[key] / 1e9:.1f} GB" for key in ("planned_bytes", "peak_bytes")]
+            gpu.append([name, shape, f"{own['fit_seconds']:.1f} s", *sizes, precision])
+    header = ["", "rows x features x labels", "fit", "announced", "measured", "average precision"]
     return {
         "ensemble-speed": speed_table(found, "sets"),
         "ensemble-growth": speed_table(found, "growth"),

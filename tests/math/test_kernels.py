@@ -1,9 +1,12 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import chi2_kernel, pairwise_kernels
 
-from imcc._math.kernels import check_kernel, choose_width
+from imcc._array import linalg
+from imcc._math.kernels import check_kernel, choose_width, squared_distances
+from tests.backends import array, host
 from tests.calls import recorded_calls
 from tests.naive import imcc as naive
 
@@ -23,6 +26,22 @@ def expected(name, X, Z, width):
     if name == "chi2":
         return chi2_kernel(X, Z, gamma=1 / width)
     return getattr(naive, name)(X, Z, width)
+
+
+@pytest.mark.parametrize("block", [2**20, 50, 1])
+@pytest.mark.parametrize("n_others", [None, 9, 50])
+def test_distances_of_sparse_rows_on_a_device_are_computed_in_blocks(
+    block, n_others, rows, config, monkeypatch
+):
+    config(device_entries=block)
+    monkeypatch.setattr(linalg, "_DENSE_ENTRIES", block)
+    others = None if n_others is None else np.tile(rows, (2, 1))[:n_others] + 0.1
+    like = array("torch", 0.0)
+    found = squared_distances(
+        sp.csr_matrix(rows), None if others is None else sp.csr_matrix(others), like=like
+    )
+    expected = cdist(rows, rows if others is None else others, "sqeuclidean")
+    np.testing.assert_allclose(host("torch", found), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["rbf", "laplacian", "chi2", "linear"])

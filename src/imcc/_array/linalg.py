@@ -14,8 +14,8 @@ from imcc._array.array import asarray, astype, is_numpy, library, namespace
 from imcc._array.device import limited_threads
 from imcc._utils.config import get_config
 
-# Entries of a block of sparse rows that are dense on a device at a time, 512 MiB in float32.
-_DENSE_ENTRIES = 2**27
+# Entries of dense rows, or of their products with sparse ones, on a device; 512 MiB in float64.
+_DENSE_ENTRIES = 2**26
 
 
 def eigh(A: Any) -> tuple[Any, Any]:
@@ -218,8 +218,11 @@ def sparse_products(X: Any, Y: Any, like: Any) -> Any:
             warnings.simplefilter("ignore", UserWarning)
             return torch.sparse_csr_tensor(*parts, size=rows.shape).to(like.device)
 
-    left, step = moved(X), max(1, _DENSE_ENTRIES // max(1, Y.shape[1]))
-    parts = [
-        left @ moved(Y[start : start + step]).to_dense().T for start in range(0, Y.shape[0], step)
-    ]
-    return torch.cat(parts, dim=1)
+    left, dtype = moved(X), torch.from_numpy(np.empty(0, np.result_type(X, Y))).dtype
+    out = torch.empty((X.shape[0], Y.shape[0]), dtype=dtype, device=like.device)
+    # Some rows of Y are dense at a time, and their products are moved to their place.
+    step = max(1, _DENSE_ENTRIES // max(1, *X.shape))
+    for start in range(0, Y.shape[0], step):
+        block = slice(start, start + step)
+        out[:, block] = left @ moved(Y[block]).to_dense().T
+    return out

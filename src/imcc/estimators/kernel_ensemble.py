@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 
 from imcc._array.array import Array, asarray, is_numpy, to_numpy
 from imcc._array.device import (
+    block_entries,
     explained_memory_errors,
     free_bytes,
     host_bytes,
@@ -350,7 +351,8 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
             # The first member is fitted in any case, after the screening.
             within = rows_within(self.max_time / 2)
             most_rows, limit = min((most_rows, limit), (within, "take too long (max_time)"))
-        plan = make_plan(X, n_labels, available, n_tree_columns, most_rows)
+        sizes = (X, n_labels, available, n_tree_columns)
+        plan = make_plan(*sizes, most_rows, block_entries(like))
         if plan.n_landmarks:
             if plan.n_landmarks < min(FEWEST_LANDMARKS, n):
                 raise MemoryError(
@@ -358,7 +360,7 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
                     f"{available / 2**30:.3g} GiB: {REMEDY}, or IMCCClassifier with an "
                     "approximation, which can be fitted on a stream"
                 )
-            if make_plan(X, n_labels, available, n_tree_columns).n_landmarks:
+            if make_plan(*sizes, device_entries=block_entries(like)).n_landmarks:
                 limit = f"need more than {available / 2**30:.3g} GiB (max_memory)"
             warnings.warn(
                 f"kernels of {n} rows are approximated by {plan.n_landmarks} landmarks: exact ones "

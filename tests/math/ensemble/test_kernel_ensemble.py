@@ -17,6 +17,7 @@ from imcc._math.ensemble import costs, search
 from imcc._math.ensemble import plan as planning
 from imcc._math.ensemble.linear import held_out_linear
 from imcc._math.ensemble.model import centered
+from imcc._utils.config import get_config
 from imcc._utils.validation import draw_seed
 from imcc.estimators import kernel_ensemble
 from imcc.metrics import evaluate
@@ -475,6 +476,17 @@ def test_the_plan_fits_the_memory_and_is_exact_where_it_can_be(gigabytes):
     for n in (1000, exact[-1], 2 * exact[-1], 10 * exact[-1]):
         assert plan(n).n_bytes <= available
     assert plan(1000, 1_000_000).n_bytes > available  # which is refused
+
+
+def test_an_80_gb_device_has_room_for_exact_kernels_of_100_000_rows_and_its_blocks():
+    X = np.broadcast_to(np.float32(0), (100_000, 1))
+    there = get_config().device_entries
+    plan = planning.make_plan(X, 20, 0.8 * 80e9, 1, device_entries=there)
+    assert not plan.n_landmarks
+    # Three blocks in float64, and three panels of columns, beside the matrix.
+    panels = 3 * 4 * get_config().device_columns * len(X)
+    assert plan.n_bytes > 4 * len(X) ** 2 + 3 * 8 * planning.DEVICE_ENTRIES + panels
+    assert plan.n_bytes > planning.make_plan(X, 20, 0.8 * 80e9, 1).n_bytes
 
 
 def test_landmarks_take_no_longer_than_the_exact_kernels_of_a_fit_that_takes_minutes():

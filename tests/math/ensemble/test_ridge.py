@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from imcc._math.ensemble import members, ridge
+from imcc._math.ensemble import ridge
 from imcc._math.ensemble.members import Gram, Labels, fit_kernel, fit_landmarks
 from imcc._math.ensemble.ridge import solve_features, solve_kernel
 from tests.backends import array, host
@@ -14,9 +14,8 @@ PENALTY = 0.3
 
 @pytest.fixture(autouse=True)
 def several_blocks(monkeypatch):
-    """Two labels, 16 rows of 4 features, or 10 x 10 kernel values at a time."""
+    """Two labels, 16 rows of 4 features, or 8 x 8 kernel values at a time."""
     monkeypatch.setattr(ridge, "_ENTRIES", 80)
-    monkeypatch.setattr(members, "_ENTRIES", 100)
 
 
 def make(n=40, q=3, seed=0):

@@ -20,9 +20,13 @@ from imcc._array.array import (
     take_rows,
     zeros,
 )
-from imcc._array.device import block_entries
 from imcc._array.linalg import cholesky, lower_product, triangular_inverse
-from imcc._math.ensemble.ridge import Solution, solve_features, solve_kernel
+from imcc._math.ensemble.ridge import (
+    Solution,
+    entries_of_blocks,
+    solve_features,
+    solve_kernel,
+)
 from imcc._math.kernels import (
     LaplacianKernel,
     RBFKernel,
@@ -37,8 +41,6 @@ from imcc._utils.validation import Features
 KERNELS = ("rbf", "laplacian")
 # Added to the kernel matrix of the landmarks, of which some may be equal, per row.
 _JITTER = 1e-7
-# Kernel values in float64 that are held at a time.
-_ENTRIES = 2**20
 
 
 class Labels(NamedTuple):
@@ -156,7 +158,7 @@ class Gram:
         tests, part = every if tests is None else tests, every if part is None else part
         out = zeros((len(tests), coef.shape[1]), coef)
         # Squares, so that few rows are in float64 at a time, and each serves both of its sides.
-        side = max(1, int((block_entries(coef) or _ENTRIES) ** 0.5))
+        side = max(1, int(entries_of_blocks(coef) ** 0.5))
         for rows in row_blocks(len(tests), 1, side):
             own = take_rows(self.rows, tests[rows])
             for others in row_blocks(len(part), 1, side):
@@ -273,7 +275,7 @@ def fit_landmarks(gram: Gram, labels: Labels, penalty: float, marks: np.ndarray)
         if is_numpy(inverse)
         else astype(zeros((n, m), inverse), "float32")
     )
-    for block in row_blocks(n, m, block_entries(inverse) or _ENTRIES):
+    for block in row_blocks(n, m, entries_of_blocks(inverse)):
         rows = take_rows(gram.rows, np.arange(n)[block])
         Z[block, :] = astype(lower_product(inverse, gram.values(rows, anchors).T).T, "float32")
 

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import scipy.sparse as sp
 
+from imcc._math.ensemble.ridge import DEVICE_ENTRIES
+from imcc._utils.config import get_config
 from imcc._utils.validation import Features
 
 #: Rounds of the screening: number of rows, and of kernels that are kept.
@@ -59,6 +61,7 @@ def make_plan(
     available: float,
     n_tree_columns: int = 0,
     most_rows: float = math.inf,
+    device_entries: int | None = None,
 ) -> Plan:
     """Return how to fit rows in the available memory.
 
@@ -78,6 +81,8 @@ def make_plan(
         Columns that trees look at.
     most_rows : float
         Rows up to which kernels are exact, if the memory allows it.
+    device_entries : int or None
+        Entries of the blocks that a device works on; None on the host.
     """
     n, sparse = X.shape[0], sp.issparse(X)
     values, cells = float(X.nnz if sparse else X.size), float(n * n_labels)
@@ -97,12 +102,20 @@ def make_plan(
         blending = max(blending, others + 60.0 * cells + (17.0 if sparse else 9.0) * seen)
         blending += histograms
 
+    entries, panels = _ENTRIES, 0.0
+    if device_entries:
+        # Larger blocks, also of the comparisons of labels in metrics, and panels of the factor.
+        entries = min(device_entries, DEVICE_ENTRIES)
+        panels = 20.0 * n * get_config().device_columns
+        blending += 17.0 * min(device_entries, cells * n_labels)
+
     def plan(precision: str, kernel: float, m: int = 0) -> Plan:
         # Rows in the space of the kernel take 24 bytes per entry, and more while it is computed.
         converted = 48.0 if precision == "float64" else 24.0 if sparse or m else 0.0
         member = others + kernel + 24.0 * values + max(converted * values, 16.0 * cells)
-        # Labels are worked on in blocks, and kernels that are not in float64 as well.
-        member += 40.0 * min(_ENTRIES, cells if precision == "float64" else float(n**2))
+        # Labels are worked on in blocks, and kernels as well, but for those in float64 on the host.
+        whole = precision == "float64" and not device_entries
+        member += panels + 40.0 * min(entries, cells if whole else float(n**2))
         # A screening holds three matrices in float32.
         screened = max(rows for rows, _ in ROUNDS if 12 * rows**2 <= max(kernel, 12e6))
         n_bytes = always + max(member, 56.0 * values, blending)

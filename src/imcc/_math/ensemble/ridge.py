@@ -50,8 +50,19 @@ from imcc._math.kernels import row_blocks
 # Errors of scores, whose labels are -1 and +1, that change probabilities by less than 1e-4; errors
 # that one step of refinement makes as small; and steps at most.
 _NEGLIGIBLE, _SMALL, _REFINEMENTS = 3e-6, 3e-3, 3
-# Entries of the blocks of labels, or of features, that are worked on.
+# Entries of the blocks that are worked on, which stay in the cache of a core.
 _ENTRIES = 2**20
+#: The same on a device, 512 MiB in float64.
+DEVICE_ENTRIES = 2**26
+
+
+def entries_of_blocks(like: Array) -> int:
+    """Return the entries of blocks of kernel values, features or labels.
+
+    On a device they are fewer than it has room for, since a kernel matrix is there as well.
+    """
+    there = block_entries(like)
+    return _ENTRIES if there is None else min(there, DEVICE_ENTRIES)
 
 
 class Solution(NamedTuple):
@@ -121,7 +132,7 @@ def solve_kernel(
         return own if block.stop <= q else xp.concat([own, root[:, None]], axis=1)
 
     # Of all labels there are two matrices at a time, the coefficients and the scores.
-    entries = block_entries(K) or _ENTRIES
+    entries = entries_of_blocks(K)
     blocks = list(row_blocks(q + 1, n, entries))
     solved = zeros((n, q + 1), y)
     for block in blocks:
@@ -193,7 +204,7 @@ def solve_features(
     xp, (n, m) = namespace(Z), Z.shape
     root = zeros((n,), y) + 1.0 if weight is None else xp.sqrt(weight)
     total = xp.sum(root**2)
-    blocks = list(row_blocks(n, m, block_entries(Z) or _ENTRIES))
+    blocks = list(row_blocks(n, m, entries_of_blocks(Z)))
     center: Any = 0.0
     for block in blocks:
         center = center + (root[block] ** 2) @ astype(Z[block, :], "float64") / total
