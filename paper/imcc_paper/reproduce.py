@@ -27,6 +27,7 @@ from imcc.experiment import Store
 from imcc.metrics import METRICS
 from imcc.report import Picture
 from imcc_paper import (
+    ablation,
     approximation,
     calibration,
     classifier,
@@ -60,6 +61,7 @@ MEASURED = {"speed": classifier} | {
 }
 #: The studies, which read their own rows.
 STUDIES = (
+    ablation,
     calibration,
     clustering_page,
     guarantees,
