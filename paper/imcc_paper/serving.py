@@ -196,8 +196,9 @@ def blocks(found: Measurements) -> dict[str, str]:
     for workers in found.cases("flood"):
         of = found.of("flood", workers)
         where = f"{found.where('flood', 'cores')} cores of {found.where('flood', 'processor')}"
+        processes = "one process" if workers == "1" else f"{workers} processes"
         text += "\n\n" + _measured.paragraph(
-            f"With {workers} process(es) and as many requests as are answered ({where}): "
+            f"With {processes} and as many requests as are answered ({where}): "
             f"{of['per_second']:.0f} per second; {of['megabytes_before']:.0f} MiB of memory after "
             f"{SETTLED:,} requests, and {of['megabytes_after']:.0f} MiB after "
             f"{of['requests'] + SETTLED:,.0f}."
