@@ -95,6 +95,7 @@ def measure(
             predict_seconds=end - fitted,
             average_precision=average_precision(Y_new, scores),
         )
+        found.save(options.csv)
 
 
 def reset_peak() -> None:
@@ -212,7 +213,6 @@ def main() -> None:
         for name in options.data:
             measure(found, part, name, split(name), options)
     print(speed_table(found, part))
-    found.save(options.csv)
 
 
 if __name__ == "__main__":

@@ -501,10 +501,15 @@ def fit_catboost(
 def fit_boomer(
     X: Any, on: np.ndarray, setting: Setting, seed: int, _held: Held | None = None
 ) -> Fit:
-    """Rules for several labels, boosted (MLRL-Boomer)."""
+    """Rules for several labels, boosted (MLRL-Boomer).
+
+    Of rows that are mostly zero, each rule may use every feature: with a sample of them, Boomer's
+    default, training ends at the first sample in which there is no rule.
+    """
     from mlrl.boosting import BoomerClassifier
 
     view, learned = View(setting["view"], X), Learned(on)
+    options = {"feature_sampling": "none"} if sp.issparse(X) else {}
     model = BoomerClassifier(
         random_state=1 + seed % (2**31 - 1),
         loss=setting["loss"],
@@ -514,6 +519,7 @@ def fit_boomer(
         parallel_rule_refinement="false",
         parallel_statistic_update="false",
         parallel_prediction="false",
+        **options,
     )
     model.fit(plain(view(X)).astype(np.float32), on[:, learned.labels].astype(np.uint8))
 
