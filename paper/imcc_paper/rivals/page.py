@@ -216,6 +216,32 @@ def sets_table(rows: Rows, datasets: Sequence[str]) -> str:
     return table(["", "ensemble", *(TITLES[method] for method in others)], lines)
 
 
+def large_table(rows: Rows) -> str:
+    """Return average precision and log loss on the larger data sets, the best in bold."""
+    precision, losses = values(rows, "average_precision"), values(rows, "log_loss")
+    sizes = {row["dataset"]: row for row in rows}
+    lines = []
+    for data in (name for name in LARGE if name in sizes):
+        numbers = (sizes[data][name] for name in ("n_train", "n_features", "n_labels"))
+        shape = " x ".join(f"{number:,}" for number in numbers)
+        means = {
+            method: (precision[data, method].mean(), losses[data, method].mean())
+            for method in METHODS
+            if (data, method) in precision
+        }
+        best = max(of for of, _ in means.values()), min(of for _, of in means.values())
+        for method, found in means.items():
+            cells = [f"{own:.4f}" for own in found]
+            cells = [
+                f"**{cell}**" if own == top else cell
+                for cell, own, top in zip(cells, found, best, strict=True)
+            ]
+            first = method == ENSEMBLE
+            lines.append([data if first else "", shape if first else "", TITLES[method], *cells])
+    header = ["data set", "training rows x features x labels", "method"]
+    return table([*header, "average precision", "log loss"], lines)
+
+
 def blocks(rows: Rows) -> dict[str, str]:
     """Return the texts for the page and for its appendix."""
     paper = list_datasets("paper")
@@ -247,5 +273,6 @@ def blocks(rows: Rows) -> dict[str, str]:
     groups = {"the paper's": paper, "outside": others}
     return {
         "rivals": f"{summary_table(rows, groups)}\n\n{note}",
+        "rivals-large": large_table(rows),
         "rivals-tables": "\n\n".join([means, *tables]),
     }
