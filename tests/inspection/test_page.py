@@ -14,7 +14,12 @@ from sklearn.preprocessing import StandardScaler
 
 from imcc import IMCCClassifier, KernelEnsembleClassifier, TableClassifier
 from imcc._utils.errors import InvalidArgumentError
-from imcc.estimators import MultilabelCalibrator, TunedThresholds
+from imcc.estimators import (
+    GuaranteedThresholds,
+    MultilabelCalibrator,
+    NoGuaranteeWarning,
+    TunedThresholds,
+)
 from imcc.inspection import find_label_issues, model_page
 
 pytest.importorskip("jinja2")
@@ -184,6 +189,19 @@ def test_models_without_held_out_rows_need_some(data):
     several = LogisticRegression().fit(X, np.arange(len(X)) % 3)
     with pytest.raises(InvalidArgumentError, match="y"):
         model_page(several, X, np.arange(len(X)) % 3)
+
+
+@pytest.mark.parametrize(("promise", "share"), [("recall", 1), ("precision", 0)])
+def test_infinite_thresholds(data, promise, share):
+    """Where nothing can be promised, a label is always predicted, or never."""
+    X, Y = data[0], np.nan_to_num(data[1]).astype(int)
+    inner = MultilabelCalibrator(IMCCClassifier(4, random_state=0), cv=3)
+    model = GuaranteedThresholds(inner, **{promise: 0.999}, confidence=0.999, random_state=0)
+    with pytest.warns(NoGuaranteeWarning):
+        model.fit(X, Y)
+    for label in content(model_page(model, X, Y, n_explained=0))["labels"]:
+        assert label["own"] == 1 - share
+        assert label["called"][label["at"]] == share * len(X)
 
 
 class Chances:

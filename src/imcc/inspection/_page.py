@@ -291,11 +291,18 @@ def _evaluated_rows(
     return _EvaluatedRows(
         signs=np.where(np.isnan(values), 0, signs),
         values=values,
-        thresholds=decision_thresholds(model, count),
+        thresholds=_finite(decision_thresholds(model, count), values, method == "predict_proba"),
         names=names,
         are_probabilities=method == "predict_proba",
         are_held_out=are_held_out,
     )
+
+
+def _finite(thresholds: np.ndarray, values: np.ndarray, are_probabilities: bool) -> np.ndarray:
+    """Return numbers for infinite thresholds, at which a label is always or never predicted."""
+    low, high = (0.0, 1.0) if are_probabilities else (np.nanmin(values), np.nanmax(values))
+    always, never = thresholds == -np.inf, thresholds == np.inf
+    return np.where(always, low, np.where(never, np.nextafter(high, np.inf), thresholds))
 
 
 def _prices(costs: Any, names: Sequence[str]) -> list[list[float]] | None:
