@@ -130,7 +130,7 @@ COMMANDS = {
     "tune": ("tune", "TRAIN", *NAMED, "-o", "OUT", *one_setting(), "--calibrate"),
     "predict": ("predict", "MODEL", "NEW"),
     "evaluate": ("evaluate", "MODEL", "TEST"),
-    "inspect": ("inspect", "MODEL", "NEW", "--row", "0", "--data", "TRAIN"),
+    "inspect": ("inspect", "MODEL", "TEST", "--html", "PAGE"),
     "describe": ("datasets", "describe", "TRAIN"),
     "convert": ("datasets", "convert", "TRAIN", *NAMED, "CSV"),
 }
@@ -140,7 +140,7 @@ COMMANDS = {
 def test_every_command_says_how_far_it_is(imcc, pets, tmp_path, name, lines):
     files = {key: pets / f"{key.lower()}.csv" for key in ("TRAIN", "NEW", "TEST")}
     files |= {"MODEL": pets / "model.skops", "OUT": tmp_path / "o.skops"}
-    files["CSV"] = tmp_path / "o.csv"
+    files |= {"CSV": tmp_path / "o.csv", "PAGE": tmp_path / "o.html"}
     said = imcc(*(files.get(word, word) for word in COMMANDS[name])).stderr
     assert re.search(r"^\w.*: \d+% done", said, re.M), said
     assert "100% done" in said
