@@ -82,7 +82,6 @@ def test_mistakes_are_told_without_tracebacks(imcc, pets, tmp_path):
         ("inspect MODEL --schema s.toml", "--schema"),
         ("datasets describe TRAIN --force", "--force"),
         ("datasets describe yeast --unknown-labels", "--unknown-labels"),
-        ("compare none.sqlite --published p.csv --control imcc", "--control"),
         ("report none.sqlite -o tables.tex --published p.csv", "--published"),
         ("report none.sqlite -o tables.tex --control imcc", "--control"),
     ],

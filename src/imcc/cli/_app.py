@@ -14,7 +14,6 @@ import imcc
 from imcc._utils.text import printable
 from imcc.cli._compare import compare_
 from imcc.cli._datasets import datasets
-from imcc.cli._demo import demo
 from imcc.cli._evaluate import evaluate
 from imcc.cli._experiment import experiment
 from imcc.cli._inspect import inspect
@@ -29,7 +28,6 @@ _HEADINGS: dict[str, tuple[click.Command, ...]] = {
     "Models": (tune, inspect, predict, evaluate, serve),
     "Data": (datasets,),
     "Science": (experiment, compare_, report),
-    "More": (demo,),
 }
 
 

@@ -18,7 +18,7 @@ from imcc.cli._terminal import print_json, print_table, say, shown_message
 if TYPE_CHECKING:
     from imcc.persistence._card import ModelCard
 
-# Members of an ensemble that are shown.
+# Members of an ensemble, or clusters, that are shown.
 _TOP = 10
 
 
@@ -49,7 +49,7 @@ def inspect(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Inspect a model: what its file contains, or with --html a page on how good it is.
+    """Show what a model file contains, or write a page about the model.
 
     Shows the training data and the metrics of the model, the columns of its table, and its clusters
     with their most frequent labels, or the members of an ensemble.
@@ -149,20 +149,29 @@ def _print_model(model_file: str, model: Any, card: ModelCard) -> None:
 
 def _print_inspected(about: dict[str, Any]) -> None:
     """Print members or clusters, or why there are none."""
-    if "members" not in about:
-        say(about["inspection"] or about["reason"])
-        return
-    members = about["members"]
-    print_table(
-        f"Members: {min(_TOP, len(members))} of {len(members)}, the heaviest first",
-        (">weight", "view", "kernel", ">width", ">penalty", ">coupling"),
-        [
-            (
-                f"{one['weight']:.3g}",
-                one["view"],
-                one["kernel"],
-                *(f"{one[name]:.3g}" for name in ("width_scale", "penalty", "coupling")),
-            )
-            for one in members[:_TOP]
-        ],
-    )
+    if "members" in about:
+        members = about["members"]
+        print_table(
+            f"Members: {min(_TOP, len(members))} of {len(members)}, the heaviest first",
+            (">weight", "view", "kernel", ">width", ">penalty", ">coupling"),
+            [
+                (
+                    f"{one['weight']:.3g}",
+                    one["view"],
+                    one["kernel"],
+                    *(f"{one[name]:.3g}" for name in ("width_scale", "penalty", "coupling")),
+                )
+                for one in members[:_TOP]
+            ],
+        )
+    elif about["inspection"] is None:
+        say(about["reason"])
+    else:
+        found = about["inspection"]
+        largest = found.largest(_TOP)
+        print_table(
+            f"Virtual examples: {len(largest)} of {len(found.clusters)} clusters, the largest "
+            "first",
+            (">cluster", ">rows", "carry"),
+            [(one.index, one.size, found.frequent_labels(one, 4)) for one in largest],
+        )

@@ -199,8 +199,4 @@ CONTROL = click.option(
     "--control",
     help="Method that the others are compared with.  [default: imcc, if it is among them]",
 )
-PUBLISHED = file_option(
-    "--published",
-    help="CSV file of published results to compare with: the columns dataset, method, metric, "
-    "mean, std and n.",
-)
+

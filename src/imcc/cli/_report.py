@@ -26,7 +26,11 @@ from imcc.cli._terminal import print_json
     "[default: the store's name with .html]",
 )
 @options.CONTROL
-@options.PUBLISHED
+@options.file_option(
+    "--published",
+    help="CSV file of published results to compare with: the columns dataset, method, metric, "
+    "mean, std and n.",
+)
 @options.JSON
 def report(
     store: Path, output: Path | None, control: str | None, published: str | None, as_json: bool
