@@ -41,9 +41,8 @@ def test_list_json():
     assert found["cal500"]["n_labels"] == 174
 
 
-def test_describe_yeast_is_the_default():
-    output = good("describe").stdout
-    assert output == good("describe", "yeast").stdout
+def test_describe_a_name():
+    output = good("describe", "yeast").stdout
     assert re.search(r"distinct label sets +198 \(0\.082 per row\)", output)
     assert re.search(r"Class12 +1816 +0\.751", output)
     assert re.search(r"Class12 +Class13 +1799 +0\.991", output)

@@ -76,7 +76,6 @@ def test_mistakes_are_told_without_tracebacks(imcc, pets, tmp_path):
         ("predict MODEL NEW --json -o OUT.csv", "--json"),
         ("predict MODEL NEW --proba --scores", "--scores"),
         ("tune TRAIN --labels happy -o OUT.skops --calibrate", "--calibrate"),
-        ("tune TRAIN --labels happy -o OUT.skops --scale", "--scale"),
         ("tune TRAIN --labels happy -o OUT.skops --model imcc --fast", "--fast"),
         ("tune TRAIN --labels happy -o OUT.skops --model imcc --max-time 5", "--max-time"),
         ("inspect MODEL --schema s.toml", "--schema"),

@@ -73,7 +73,7 @@ def list_(as_json: bool) -> None:
     "cat my.csv | imcc datasets describe - --labels 'is_*'",
     group=datasets,
 )
-@click.argument("inputs", metavar="[NAME_OR_FILE]...", type=options.DataPath(), nargs=-1)
+@options.INPUTS
 @options.data_options
 @options.file_option(
     "--schema-to",
@@ -89,7 +89,7 @@ def describe(
     as_json: bool,
     **columns: Any,
 ) -> None:
-    """Describe a data set: a name, a file, or files to be joined (yeast by default).
+    """Describe a data set: a name, a file, or files to be joined.
 
     For a table (CSV, TSV, Parquet), show the kinds of its columns and how they are encoded, and its
     labels if they are named.
@@ -99,7 +99,6 @@ def describe(
 
     if schema_to is None:
         options.refuse_options("--schema-to", force=force)
-    inputs = inputs or ("yeast",)
     about: dict[str, Any] = {}
     is_table = are_tables(inputs, reading_of(columns["schema"]))
     if schema_to is not None:
@@ -252,7 +251,7 @@ def fetch(names: tuple[str, ...], everything: bool, as_json: bool) -> None:
     "imcc datasets convert my.mat my.npz --read variables=data,target",
     group=datasets,
 )
-@click.argument("inputs", metavar="IN...", type=options.DataPath(), nargs=-1, required=True)
+@click.argument("inputs", metavar="IN...", type=click.Path(), nargs=-1, required=True)
 @click.argument("output", metavar="OUT", type=click.Path(dir_okay=False))
 @options.LABELS
 @options.SCHEMA

@@ -28,7 +28,7 @@ _TOP = 10
     "imcc inspect model.skops rows.csv --html page.html",
 )
 @options.MODEL
-@click.argument("inputs", metavar="[NAME_OR_FILE]...", nargs=-1)
+@click.argument("inputs", metavar="[NAME_OR_FILE]...", type=click.Path(), nargs=-1)
 @options.SCHEMA
 @options.file_option(
     "--html",

@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
 
-from imcc.cli._choices import dataset_names
 from imcc.cli._terminal import problems_reported
 
 # The standard input where data are read, the standard output where they are written.
@@ -64,17 +62,6 @@ def refuse_options(purpose: str, **given: Any) -> None:
         if value:
             flag = f"--{name.replace('_', '-')}"
             raise click.UsageError(f"{flag} is for {purpose}, and would have no effect here")
-
-
-class DataPath(click.ParamType):
-    """The name of a data set, or a file; a shell completes both."""
-
-    name = "NAME_OR_FILE"
-
-    def shell_complete(self, context: Any, param: Any, incomplete: str) -> list[CompletionItem]:
-        names = [name for name in dataset_names() if name.startswith(incomplete)]
-        files = CompletionItem(incomplete, type="file")
-        return [files, *(CompletionItem(name) for name in names)]
 
 
 def _labels(value: str) -> dict[str, Any]:
@@ -168,7 +155,7 @@ FORCE = click.option("--force", is_flag=True, help="Overwrite a file that alread
 
 # Of the commands that read data.
 INPUTS = click.argument(
-    "inputs", metavar="NAME_OR_FILE...", type=DataPath(), nargs=-1, required=True
+    "inputs", metavar="NAME_OR_FILE...", type=click.Path(), nargs=-1, required=True
 )
 
 # Of the commands that use models.
@@ -199,4 +186,3 @@ CONTROL = click.option(
     "--control",
     help="Method that the others are compared with.  [default: imcc, if it is among them]",
 )
-

@@ -138,7 +138,6 @@ def _as_text(cell: object) -> Text:
 # Arguments whose options have other names.
 _OPTIONS = {
     "criterion": "thresholds",
-    "cv": "folds",
     "n_jobs": "jobs",
     "overwrite": "force",
     "random_state": "seed",
