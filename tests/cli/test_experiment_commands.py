@@ -218,7 +218,7 @@ def test_mistakes_get_a_message_and_an_exit_code(arguments, code, message, tmp_p
         ("experiment", "status", "STORE", "--json"),
         ("compare", "STORE"),
         ("report", "STORE", "-o", "out.html", "--published", "PUBLISHED"),
-        ("report", "STORE", "-o", "out.md"),
+        ("report", "STORE", "-o", "out.tex"),
         ("report", "STORE", "-o", "out.csv"),
     ],
     ids=" ".join,

@@ -22,7 +22,7 @@ from imcc.cli._terminal import print_json
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    help="File to write: .html for the page, .md or .tex for its tables, .csv for all results.  "
+    help="File to write: .html for the page, .tex for its tables, .csv for all results.  "
     "[default: the store's name with .html]",
 )
 @options.CONTROL
@@ -47,8 +47,8 @@ def report(
     if store.is_dir():
         raise click.UsageError(f"{store} is a folder, not a store of results.")
     path = output or store.with_suffix(".html")
-    if path.suffix not in (".html", ".md", ".tex", ".csv"):
-        raise click.UsageError("-o must end in .html, .md, .tex or .csv.")
+    if path.suffix not in (".html", ".tex", ".csv"):
+        raise click.UsageError("-o must end in .html, .tex or .csv.")
     if path.suffix != ".html":
         options.refuse_options("the page", control=control, published=published)
     with working("writing the report"), Store(store, read_only=True) as opened:
