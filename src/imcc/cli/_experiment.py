@@ -78,12 +78,6 @@ def experiment() -> None:
 @click.option("--repeats", type=click.IntRange(min=1), help="Number of splits.")
 @options.JOBS
 @click.option(
-    "--threads",
-    type=click.IntRange(min=1),
-    help="Number of threads per task.  [default: 1 for data sets with less than a million "
-    "entries, otherwise the cores divided by the number of processes]",
-)
-@click.option(
     "--allow",
     metavar="PACKAGE",
     multiple=True,
