@@ -8,7 +8,6 @@ import click
 
 from imcc.cli import _options as options
 from imcc.cli._progress import working
-from imcc.cli._terminal import print_json
 
 
 @options.command(
@@ -31,10 +30,7 @@ from imcc.cli._terminal import print_json
     help="CSV file of published results to compare with: the columns dataset, method, metric, "
     "mean, std and n.",
 )
-@options.JSON
-def report(
-    store: Path, output: Path | None, control: str | None, published: str | None, as_json: bool
-) -> None:
+def report(store: Path, output: Path | None, control: str | None, published: str | None) -> None:
     """Write a report on the results of a store as HTML.
 
     The page is self-contained. It shows which method is best, by how much and whether
@@ -58,7 +54,4 @@ def report(
             opened.export(path)
         else:
             write_tables(opened, path)
-    if as_json:
-        print_json({"path": str(path), "bytes": path.stat().st_size})
-    else:
-        click.echo(str(path))  # a path is copied, so it stands alone
+    click.echo(str(path))  # a path is copied, so it stands alone

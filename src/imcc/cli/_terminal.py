@@ -148,7 +148,7 @@ _OPTIONS = {
 # Arguments that a schema file has, and how it says them.
 _IN_SCHEMA = {
     **{name: f"{name} = {{}}" for name in ("delimiter", "encoding", "header", "member")},
-    "separator": "separator = {}",
+    **{name: f"{name} = {{}}" for name in ("separator", "unknown_labels")},
     "missing_words": "missing = {}",
     "kinds": "[columns] {} = {}",
     "date_formats": '[columns] {} = {{ kind = "date", format = {} }}',
