@@ -130,6 +130,8 @@ def test_compare_prints_ranks_and_tests(store):
     call("compare", store, "--control", "nobody", code=2)
     both = call("compare", store, "--metric", "coverage", "--metric", "micro_f1").stdout
     assert "micro_f1" in both
+    often = call("compare", store, "--metric", "label_ap_above_20").stdout
+    assert "label_ap_above_20 (higher is better)" in often
     assert "average_precision" not in both
 
 

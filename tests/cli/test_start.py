@@ -97,4 +97,5 @@ def test_the_choices_are_those_of_the_packages():
 
     assert tuple(imcc.metrics.METRICS) == choices.METRICS
     assert tuple(imcc.experiment.ALL_METRICS) == choices.ALL_METRICS
+    assert tuple(imcc.experiment.LABEL_RANGES) == choices.LABEL_RANGES
     assert tuple(CRITERIA) == choices.CRITERIA

@@ -189,33 +189,6 @@ def test_missing_cells_are_left_out_and_said(tmp_path):
     assert "imcc: runs on 2 of 3 data sets" in text
 
 
-def test_rare_and_frequent_labels(tmp_path):
-    """Where runs have the record by frequency: the best of each range, and all methods."""
-    datasets = ("yeast", "scene", "image", "enron")
-    metrics = ("average_precision",)
-    plain = make_store(tmp_path / "s.sqlite", datasets, searched=lambda _: False, metrics=metrics)
-    assert "Rare and frequent labels" not in build_page(plain)
-    better = {"imcc": 0.5, "kernel_ridge": 0.4, "extra_trees": 0.3}
-    with Store(plain) as store:
-        records = []
-        for run in store.runs():
-            rare = {} if run.key.dataset == "yeast" else {"label_ap_to_1": better[run.key.method]}
-            often = {"label_ap_above_20": 1 - better[run.key.method]}
-            chosen = replace(run.selections[0], by_frequency={**rare, **often})
-            records.append(replace(run, selections=(chosen,)))
-        experiment = store.experiment
-    plain = tmp_path / "recorded.sqlite"
-    with Store.create(plain, experiment) as store:
-        store.add(*records)
-    page = build_page(plain)
-    section = Page(page.split('<section id="labels"')[1].split("</section>")[0].partition(">")[2])
-    # Three data sets have rare labels; extra_trees is best for frequent ones.
-    assert "at most 1 % 3 imcc" in section.text
-    assert "more than 20 % 4 extra_trees" in section.text
-    assert "imcc 0.500 (1) 0.500 (3)" in section.text
-    assert "extra_trees 0.300 (3) 0.700 (1)" in section.text
-
-
 def test_undefined_main_metric(tmp_path):
     path = make_store(tmp_path / "s.sqlite", metrics=("coverage",))
     page = build_page(path)

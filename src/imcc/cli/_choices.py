@@ -9,6 +9,7 @@ from __future__ import annotations
 # imcc.metrics.METRICS, and what else an experiment measures.
 METRICS = ("one_error", "hamming_loss", "ranking_loss", "coverage", "average_precision")
 ALL_METRICS = (*METRICS, "micro_f1", "macro_f1", "subset_accuracy", "macro_auc")
+LABEL_RANGES = ("label_ap_to_1", "label_ap_1_to_5", "label_ap_5_to_20", "label_ap_above_20")
 
 # What `imcc tune` fits, and imcc._math.thresholds.
 MODELS = ("ensemble", "imcc")

@@ -9,7 +9,7 @@ import click
 
 from imcc._utils.progress import report_progress
 from imcc.cli import _options as options
-from imcc.cli._choices import ALL_METRICS, METRICS
+from imcc.cli._choices import ALL_METRICS, LABEL_RANGES, METRICS
 from imcc.cli._progress import working
 from imcc.cli._terminal import print_json, print_table, say
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # imported where it is used, so that help does not wait for i
 @click.option(
     "--metric",
     "metrics",
-    type=click.Choice(ALL_METRICS),
+    type=click.Choice((*ALL_METRICS, *LABEL_RANGES)),
     multiple=True,
     help="Metric to compare by; may be repeated.  [default: the paper's five]",
 )

@@ -22,7 +22,7 @@ from imcc.metrics import METRICS
 from imcc.report import _words as words
 from imcc.report._cd_diagram import draw_critical_difference
 from imcc.report._picture import Picture
-from imcc.report._results import Panel, compare_runs
+from imcc.report._results import Panel
 from imcc.report._tables import paper_table
 from imcc.report._times import gather_times
 from imcc.report._verdict import verdict, when_not
@@ -30,14 +30,6 @@ from imcc.report._words import TIMES, counted, joined, metric_title, one_line, s
 
 #: The templates use the functions of _words.
 FILTERS = {name: value for name, value in vars(words).items() if callable(value)}
-
-#: The ranges of ``LABEL_RANGES`` in words: the share of the training rows that have the label.
-_RANGE_TITLES = {
-    "label_ap_to_1": "at most 1 %",
-    "label_ap_1_to_5": "1 to 5 %",
-    "label_ap_5_to_20": "5 to 20 %",
-    "label_ap_above_20": "more than 20 %",
-}
 
 
 def render(
@@ -82,7 +74,6 @@ def render(
         panels=panels,
         tables=[paper_table(panel) for panel in panels],
         figures=figures,
-        labels=_labels(store),
         datasets=list(_datasets(experiment, runs, panels)),
         times=_times(runs),
         published=None if published is None else _published(panels, published),
@@ -124,31 +115,6 @@ def _about(experiment: Experiment) -> dict[str, str]:
         "methods": joined(one_line(method.name) for method in experiment.methods) or "none",
         "splits": splits + (", stratified" if protocol.stratified else ""),
         "settings": f"{protocol.cv}-fold cross-validation by {metric_title(protocol.scoring)}",
-    }
-
-
-def _labels(store: Store) -> dict[str, Any]:
-    """Return who is best for rare and frequent labels, and the means and ranks of all methods."""
-    ranges = []
-    cells: dict[str, dict[str, tuple[float, float, bool]]] = {}
-    for name, title in _RANGE_TITLES.items():
-        scores = store.scores(name)
-        methods = [m for m, n in zip(scores.methods, scores.counts.sum(axis=0), strict=True) if n]
-        panel = compare_runs(scores.select(methods=methods)) if methods else None
-        if panel is None or panel.comparison is None or len(panel.comparison.methods) < 2:
-            continue
-        comparison = panel.comparison
-        ranges.append((title, comparison, verdict(panel)))
-        means = comparison.means.mean(axis=0)
-        for row in zip(comparison.methods, means, comparison.mean_ranks, strict=True):
-            method, mean, rank = row
-            cells.setdefault(method, {})[title] = (mean, rank, mean == means.max())
-    return {
-        "ranges": ranges,
-        "methods": {
-            method: [cells[method].get(title) for title, _, _ in ranges]
-            for method in sorted(cells, key=lambda m: min(rank for _, rank, _ in cells[m].values()))
-        },
     }
 
 
