@@ -54,7 +54,7 @@ def test_mistakes_are_told_without_tracebacks(imcc, pets, tmp_path):
         (["tune", train, *NAMED, "-o", tmp_path / "folder"], 1, "is a folder"),
         (["tune", train, *NAMED, "-o", tmp_path / "m.pkl"], 2, ".skops"),
         (["tune", train, *NAMED, "-o", tmp_path / "no" / "m.skops"], 1, "no folder"),
-        (["predict", tmp_path / "no.skops", train], 1, "there is no file"),
+        (["predict", tmp_path / "no.skops", train], 1, "No such file"),
         (["predict", tmp_path / "folder", train], 1, "folder"),
         (["predict", tmp_path / "junk.skops", train], 1, "pickle"),
         (["predict", train, train], 1, "not a model file"),
@@ -97,7 +97,7 @@ def test_debug_shows_the_traceback(tmp_path, monkeypatch):
     assert "Traceback" not in CliRunner().invoke(app, words).output
     shown = CliRunner().invoke(app, ["--debug", *words]).output
     assert "Traceback" in shown
-    assert "Error: there is no file" in shown
+    assert "No such file" in shown
     monkeypatch.setenv("IMCC_DEBUG", "1")
     assert "Traceback" in CliRunner().invoke(app, words).output
 

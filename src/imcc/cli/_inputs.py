@@ -149,6 +149,4 @@ def open_saved(path: str, trusted: tuple[str, ...]) -> tuple[Any, ModelCard]:
     """Load a model and its card."""
     from imcc.persistence._file import load_with_digest
 
-    if not Path(path).exists():
-        raise FileNotFoundError(f"there is no file {path}")
     return load_with_digest(path, trusted)[:2]
