@@ -6,7 +6,7 @@ import os
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from imcc._utils.files import save
+from imcc._utils.files import check_target, save
 from imcc._utils.progress import part
 from imcc.experiment import Store
 from imcc.report._page import render
@@ -80,10 +80,7 @@ def _opened(store: Store | str | os.PathLike[str]) -> AbstractContextManager[Sto
 
 def _check_target(target: Path) -> None:
     """Check that a file can be written and may be overwritten, before computing anything."""
-    if target.is_dir():
-        raise IsADirectoryError(f"{target} is a folder; specify a file")
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {target.parent} for {target.name}")
+    check_target(target)
     if target.exists():
         with target.open("rb") as file:
             head = file.read(_HEAD)
