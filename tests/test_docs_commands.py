@@ -61,7 +61,7 @@ def test_the_page_about_the_command_line(run):
                 assert len(found) == len(expected), (command, shown)
                 assert found[0] == expected[0]
             seen += 1
-    assert seen == 10
+    assert seen == 9
 
 
 def commands_in(text):
