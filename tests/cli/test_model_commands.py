@@ -306,11 +306,13 @@ def test_evaluate(imcc, pets, testing):
     )
     assert [label["label"] for label in found["labels"]] == list(LABELS)
     assert [label["support"] for label in found["labels"]] == testing.Y.sum(axis=0).tolist()
+    text = imcc(*start).stdout
+    assert re.search(r"^hungry +6\*", text, re.M)
+    assert "fewer than 10 rows have the label" in text
     text = imcc(*start, "--top", 2).stdout
     assert "2 of 3 labels" in text
     assert re.findall(r"^hungry", text, re.M) == []
-    assert "fewer than 10 rows have the label" in text
-    assert "hungry (6)" in text
+    assert "fewer than 10 rows have the label" not in text
     label = found["labels"][0]
     assert label["intervals"]["auc"][0] < label["auc"] < label["intervals"]["auc"][1]
     assert f"{label['auc']:.3f} [{label['intervals']['auc'][0]:.2f}, " in text

@@ -135,13 +135,10 @@ def _print(metrics: dict[str, float], found: Diagnostics, shown: list[int]) -> N
             for label in labels
         ],
     )
-    few = [label for label in found.labels if label.support < _FEW]
-    if few:
-        said = ", ".join(f"{label.label} ({label.support})" for label in few[:5])
-        said += f" and {len(few) - 5} more" if len(few) > 5 else ""
+    if any(label.support < _FEW for label in labels):
         say(
             f"* fewer than {_FEW} rows have the label; its numbers are uncertain, and its "
-            f"intervals too short: {said}\n"
+            "intervals too short\n"
         )
 
 
