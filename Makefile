@@ -36,7 +36,10 @@ $(READY): pyproject.toml $(wildcard paper/pyproject.toml)
 	@touch $@
 
 demo: $(READY)  ## the main job on real data: compare five methods on yeast, and report
-	@$(VENV)/bin/imcc demo -j -1
+	@mkdir -p imcc-demo
+	@$(VENV)/bin/imcc experiment run quick -o imcc-demo/quick.sqlite -j -1
+	@$(VENV)/bin/imcc compare imcc-demo/quick.sqlite --metric average_precision
+	@$(VENV)/bin/imcc report imcc-demo/quick.sqlite
 
 # One thread per process: there are as many processes as cores.  Neighbouring tests share what they
 # have fitted, so each process begins with half of them in order and takes over when it is done.

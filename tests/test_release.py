@@ -64,10 +64,10 @@ BY_NAME = re.compile(
             "pip install 'imcc[all]'",
             "python -m pip install -U numpy imcc==0.1",
         ),
-        *("uv add imcc", "uv tool install 'imcc'", "uvx imcc demo"),
+        *("uv add imcc", "uv tool install 'imcc'", "uvx imcc datasets list"),
         *(
-            "uvx --from imcc imcc demo",
-            "pipx run --spec 'imcc[cli]' imcc demo",
+            "uvx --from imcc imcc datasets list",
+            "pipx run --spec 'imcc[cli]' imcc datasets list",
             "pipx install imcc",
         ),
     ],

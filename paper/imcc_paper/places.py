@@ -8,5 +8,5 @@ ROOT = PAPER.parent
 DOCS = ROOT / "docs"
 RESULTS = PAPER / "results"
 EXPERIMENTS = PAPER / "experiments"
-#: The paper's Tables 3 and 4, as ``imcc compare --published`` reads them.
+#: The paper's Tables 3 and 4, as ``imcc report --published`` reads them.
 PUBLISHED = PAPER / "published" / "results.csv"

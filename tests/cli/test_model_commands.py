@@ -74,9 +74,9 @@ def test_tune_is_the_search(imcc, pets, tmp_path, training):
         ("--set", "n_clusters=2"),
         ("--set", "kernels=linear,"),
         ("--thresholds", "micro_f1"),
-        ("--thresholds", "f1", "--folds", "3"),
+        ("--thresholds", "f1"),
         ("--calibrate",),
-        ("--folds", "3"),
+        ("--set", "cv=3"),
         ("--seed", "7"),
     ],
     ids=" ".join,
@@ -98,7 +98,7 @@ def test_every_option_of_tune_counts(imcc, pets, tmp_path, tuned, changed):
         ("betas=-1", "betas must be"),
         ("beta=1", "Invalid parameter 'beta'"),
         ("betas", "not a name and a value"),
-        ("cv=3", "--folds"),
+        ("cv=1", "n_splits=1"),
         ("random_state=3", "--seed"),
         ("scoring=coverage", "--metric"),
         ("grid=small", "grid must be"),
@@ -136,22 +136,18 @@ def test_missing_values(imcc, tmp_path, pets):
     imcc(*start)
     out = imcc("predict", tmp_path / "m.skops", tmp_path / "holes.csv").stdout
     assert len(table(out)) == 121
-    for option in ("--fill-missing", "--scale"):
-        assert option in imcc(*start, "--force", option, code=2).stderr
-    # A data set of numbers is taken as it is.
+    # Numbers are taken as they are, unless they are written as a table.
     holes = make_data(120)
     X = holes.X.copy()
     X[3, 0] = np.nan
     write(Dataset(X, holes.Y, FEATURES, LABELS, "holes"), tmp_path / "holes.arff")
-    start = ("tune", tmp_path / "holes.arff", "-o", tmp_path / "a.skops", *one_setting())
-    assert "--fill-missing" in imcc(*start, code=1).stderr
-    scores = []
-    for scaled in ((), ("--scale",)):
-        imcc(*start, "--fill-missing", "--force", *scaled)
-        predicting = ("predict", tmp_path / "a.skops", tmp_path / "holes.arff", "--scores")
-        scores.append(table(imcc(*predicting).stdout))
-    assert len(scores[0]) == 121
-    assert scores[0] != scores[1]
+    start = ("tune", "-o", tmp_path / "m.skops", "--force", *one_setting())
+    said = imcc(*start, tmp_path / "holes.arff", code=1).stderr
+    assert "imcc datasets convert IN OUT.csv" in flat(said)
+    imcc("datasets", "convert", tmp_path / "holes.arff", tmp_path / "table.csv")
+    imcc(*start, tmp_path / "table.csv", *NAMED)
+    out = imcc("predict", tmp_path / "m.skops", tmp_path / "table.csv").stdout
+    assert len(table(out)) == 121
 
 
 def test_files_are_not_written_over(imcc, pets, tmp_path):
@@ -176,7 +172,7 @@ def test_quiet_and_stdin(imcc, pets, tmp_path):
 
 
 def test_named_data_and_arff(imcc, tmp_path):
-    small = (*one_setting(8, kernels="linear"), "--folds", "2")
+    small = (*one_setting(8, kernels="linear"), "--set", "cv=2")
     done = imcc("tune", "yeast", *small, "-o", tmp_path / "y.skops", "--json")
     assert json.loads(done.stdout)["data_name"] == "yeast"
     done = imcc("evaluate", tmp_path / "y.skops", "yeast", "--json")
@@ -310,16 +306,17 @@ def test_evaluate(imcc, pets, testing):
     )
     assert [label["label"] for label in found["labels"]] == list(LABELS)
     assert [label["support"] for label in found["labels"]] == testing.Y.sum(axis=0).tolist()
+    text = imcc(*start).stdout
+    assert re.search(r"^hungry +6\*", text, re.M)
+    assert "fewer than 10 rows have the label" in text
     text = imcc(*start, "--top", 2).stdout
     assert "2 of 3 labels" in text
     assert re.findall(r"^hungry", text, re.M) == []
-    assert "fewer than 10 rows have the label" in text
-    assert "hungry (6)" in text
+    assert "fewer than 10 rows have the label" not in text
     label = found["labels"][0]
     assert label["intervals"]["auc"][0] < label["auc"] < label["intervals"]["auc"][1]
     assert f"{label['auc']:.3f} [{label['intervals']['auc'][0]:.2f}, " in text
-    assert "by 50 resamples" in flat(imcc(*start, "--resamples", 50).stdout)
-    assert "[" not in imcc(*start, "--resamples", 0).stdout
+    assert "by 500 resamples" in flat(text)
 
 
 def test_evaluate_with_thresholds_judges_the_decisions(imcc, pets, tmp_path, testing):

@@ -106,19 +106,14 @@ def test_files_are_what_their_names_say(folder, imcc, tmp_path):
     assert outputs[0] == outputs[1]
 
 
-def test_evaluate_and_inspect_read_the_same_files(folder, imcc):
+def test_evaluate_and_inspect_read_the_same_files(folder, imcc, tmp_path):
     found = json.loads(
         imcc("evaluate", folder / "model.skops", folder / "test.csv", "--json").stdout
     )
     assert found["metrics"]["average_precision"] > 0.75
-    identity = read_table(folder / "train.csv")["ticket"][7].as_py()
-    start = ("inspect", folder / "model.skops", "--data", folder / "train.csv", "--json")
-    explained = [
-        json.loads(imcc(*start, "--row", row).stdout)["explanation"] for row in ("7", identity)
-    ]
-    assert explained[0] == explained[1]
-    wrong = imcc("inspect", folder / "model.skops", "--data", folder / "test.csv", code=1)
-    assert "not the data that the model was trained on" in flat(wrong.stderr)
+    page = tmp_path / "page.html"
+    imcc("inspect", folder / "model.skops", folder / "test.csv", "--html", page)
+    assert read_table(folder / "test.csv")["ticket"][7].as_py() in page.read_text("utf-8")
 
 
 def test_a_file_that_does_not_say_how_it_is_read(folder, imcc, tmp_path):
@@ -128,7 +123,8 @@ def test_a_file_that_does_not_say_how_it_is_read(folder, imcc, tmp_path):
     rows.to_csv(odd, index=False, sep="#")
     schema.write_text('delimiter = "#"\n')
     model, plain = folder / "model.skops", folder / "test.csv"
-    for command in (("predict",), ("evaluate", "--json"), ("inspect", "--row", 3, "--json")):
+    page = ("inspect", "--html", tmp_path / "page.html", "--force", "--json")
+    for command in (("predict",), ("evaluate", "--json"), page):
         start = (*command, model)
         assert "'ticket#age#" in imcc(*start, odd, code=1).stderr
         found = imcc(*start, odd, "--schema", schema).stdout
@@ -230,10 +226,10 @@ def test_a_column_of_tags(folder, imcc, tmp_path, form):
     model = tmp_path / "m.skops"
     imcc("tune", file, "--tags", "labels", *QUICK, "-o", model)
     assert load_model(model).label_names_.tolist() == sorted(LABELS)
-    found = json.loads(imcc("evaluate", model, file, "--json", "--resamples", 0).stdout)
+    found = json.loads(imcc("evaluate", model, file, "--json").stdout)
     assert found["metrics"]["average_precision"] > 0.9
     start = ("evaluate", model, folder / "train.csv")
-    by_columns = imcc(*start, "--json", "--resamples", 0).stdout
+    by_columns = imcc(*start, "--json").stdout
     assert json.loads(by_columns)["metrics"] == pytest.approx(found["metrics"], abs=1e-6)
 
 
@@ -313,8 +309,7 @@ def test_the_way_back(folder, imcc, tmp_path):
     np.testing.assert_allclose(np.array(rows[1:], dtype=float), expected)
     found = json.loads(imcc("evaluate", file, raw, "--ignore-extra", "--json", *trust).stdout)
     assert found["metrics"]["average_precision"] > 0.6
-    shown = imcc("inspect", file, raw, "--row", 3, *trust).stdout
-    assert "Row 3" in shown
+    imcc("inspect", file, raw, "--html", tmp_path / "page.html", *trust)
     assert "unknown to the model" in imcc("predict", file, raw, *trust, code=1).stderr
 
 
@@ -333,17 +328,18 @@ def test_labels_are_unknown_only_if_that_is_said(imcc, tmp_path):
     said = flat(imcc(*fit, code=1).stderr)
     assert "line 2" in said
     assert "'l' has missing values, in 10 of 40 rows" in said
-    assert said.rstrip().endswith("--unknown-labels")
+    assert said.rstrip().endswith("unknown_labels = true in the file of --schema")
+    schema = tmp_path / "s.toml"
+    schema.write_text("unknown_labels = true\n")
     describe = ("datasets", "describe", file, "--labels", "l,m", "--json")
     imcc(*describe, code=1)
-    found = json.loads(imcc(*describe, "--unknown-labels").stdout)
+    found = json.loads(imcc(*describe, "--schema", schema).stdout)
     assert found["label_counts"] == {"l": 10, "m": 20}
-    imcc(*fit, "--unknown-labels")
+    imcc(*fit, "--schema", schema)
     assert load_model(model).unknown_labels is True
     # The labels of all rows are needed to compare with.
     refused = flat(imcc("evaluate", model, file, code=1).stderr)
     assert "'l' has missing values" in refused
-    assert "--unknown" not in refused
     assert "unknown_labels" not in refused
 
 

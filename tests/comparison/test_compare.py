@@ -129,12 +129,10 @@ def test_wilcoxon_rounds_differences():
     assert compare(make(values)).wilcoxon.p[0, 1] == naive.wilcoxon_p([-1, 1, 2, 3])
 
 
-@given(st.data(), st.integers(1, 7))
-def test_cliques_equal_the_twin(data, k):
-    upper = np.triu(data.draw(hnp.arrays(bool, (k, k))), 1)
-    different = upper | upper.T
-    ranks = np.array(data.draw(st.permutations(list(range(k)))))
-    groups = cliques(different, ranks)
+@given(hnp.arrays(float, st.integers(1, 7), elements=st.integers(0, 9)), st.integers(0, 5))
+def test_cliques_equal_the_twin(ranks, critical):
+    groups = cliques(ranks, critical)
+    different = np.abs(ranks[:, np.newaxis] - ranks) >= critical
     assert len(set(groups)) == len(groups)
     assert {tuple(sorted(g)) for g in groups} == naive.cliques(different)
     for group in groups:

@@ -32,7 +32,7 @@ def test_the_same_rows_come_out_of_any_process(small, tmp_path):
     tasks = [run_task(task, 1) for task in experiment.tasks()]
     expected = sorted((run.key, run.seed, run.selections) for run in tasks)
     path = tmp_path / "two.sqlite"
-    summary = run(experiment, path, threads=1, n_jobs=2)
+    summary = run(experiment, path, n_jobs=2)
     assert (summary.n_computed, summary.failures, summary.n_missing) == (9, [], 0)
     with Store(path, read_only=True) as store:
         assert [(run.key, run.seed, run.selections) for run in store.runs()] == expected
@@ -87,7 +87,7 @@ def test_progress_is_reported(small, tmp_path):
 
 @pytest.mark.parametrize(
     "options",
-    [{"n_jobs": 0}, {"threads": 0}, {"timeout": 0}, {"budget": -1}, {"timeout": "soon"}],
+    [{"n_jobs": 0}, {"timeout": 0}, {"budget": -1}, {"timeout": "soon"}],
 )
 def test_wrong_options_are_refused(small, tmp_path, options):
     with pytest.raises(ValueError, match=next(iter(options))):

@@ -94,7 +94,7 @@ def test_nothing_is_called_unless_a_store_is_run_and_then_it_is_refused(tmp_path
         store.failures()
         repr(experiment)
         store.export(tmp_path / "out.csv")
-    imcc.report.write_tables(path, tmp_path / "out.md")
+    imcc.report.write_tables(path, tmp_path / "out.tex")
     if way in ("itself", "in ours"):  # which takes a while
         imcc.report.write_report(path, tmp_path / "out.html")
     with Store(path) as store:

@@ -16,9 +16,8 @@ from imcc.experiment import Store
 from imcc.report import draw_critical_difference
 from imcc.report._picture import ACCENT, INK, style
 from imcc.report._results import make_panels
-from imcc.report._spread import draw_spread
 
-KINDS = ("control", "pairs", "spread")
+KINDS = ("control", "pairs")
 _made = {}
 
 
@@ -38,9 +37,7 @@ def panel(stores):
 def draw(panel, kind):
     if kind == "control":
         return draw_critical_difference(panel.comparison)
-    if kind == "pairs":
-        return draw_critical_difference(panel.comparison, control=False)
-    return draw_spread(panel.scores, panel.scores.datasets[0], control="imcc")
+    return draw_critical_difference(panel.comparison, control=False)
 
 
 def boxes(picture):
@@ -107,7 +104,7 @@ def test_inline_svg(panel, kind):
 
 
 def test_hostile_names_are_text(panel):
-    for kind in ("control", "spread"):
+    for kind in KINDS:
         svg = draw(panel("hostile"), kind).inline("f1")
         root = ET.fromstring(svg)
         tags = {element.tag.split("}")[-1] for element in root.iter()}
@@ -178,17 +175,3 @@ def test_a_critical_difference_longer_than_the_axis(panel):
     assert all(inside(whole, box) for _, box in placed)
     with pytest.raises(ValueError, match="no tests of ranks"):
         draw_critical_difference(replace(few, nemenyi=None, reasons={"nemenyi": "why"}))
-
-
-def test_spread_has_every_run(panel):
-    scores = panel("three").scores
-    name = scores.datasets[0]
-    axes = draw_spread(scores, name).figure.axes[0]
-    points = [line for line in axes.lines if line.get_marker() == "o"]
-    drawn = np.sort(np.concatenate([line.get_xdata() for line in points]))
-    np.testing.assert_allclose(drawn, np.sort(scores.select([name]).values.ravel()))
-    accents = [line for line in points if to_hex(line.get_color()) == ACCENT]
-    assert not accents
-    axes = draw_spread(scores, name, control="imcc").figure.axes[0]
-    points = [line for line in axes.lines if line.get_marker() == "o"]
-    assert sum(to_hex(line.get_color()) == ACCENT for line in points) == 1

@@ -1,4 +1,4 @@
-"""Tables: what is in their cells, and that Markdown and LaTeX are sound."""
+"""Tables: what is in their cells, and that LaTeX is sound."""
 
 import shutil
 import subprocess
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from imcc.comparison import ScoreTable
-from imcc.report import paper_table, tables, to_latex, to_markdown, write_tables
+from imcc.report import paper_table, to_latex, write_tables
 from imcc.report._words import DASH
 from tests.report.synthetic import HOSTILE
 
@@ -32,7 +32,7 @@ def test_cells_are_mean_std_and_rank():
     assert texts(table) == ["0.750±0.071 (1.5)", "0.550±0.071 (3)", "0.750±0.071 (1.5)"]
     assert [cell.best for cell in table.cells[0]] == [True, False, True]
     assert table.mean_ranks == [("1.50", True), ("3.00", False), ("1.50", True)]
-    assert [row[0] for row in table.written("±", {}, "{}")] == ["data set", "d0", "average rank"]
+    assert [name for name, _ in table.rows("±")] == ["d0", "average rank"]
 
 
 def test_one_repetition_has_no_deviation_and_the_lowest_loss_is_best():
@@ -70,7 +70,7 @@ def test_one_method_has_no_rank():
     table = paper_table(small([[[0.7, 0.8]]]))
     assert table.mean_ranks == []
     assert texts(table) == ["0.750±0.071"]
-    assert len(table.written("±", {}, "{}")) == 2
+    assert len(table.rows("±")) == 1
 
 
 def test_nothing_at_all():
@@ -78,34 +78,12 @@ def test_nothing_at_all():
 
 
 def test_tables_of_a_store(stores, tmp_path):
-    made = tables(stores("three"))
-    assert [table.scores.metric for table in made] == [
-        "average_precision",
-        "hamming_loss",
-        "coverage",
-        "macro_f1",
-    ]
-    assert "3 random splits" in made[0].caption
-    for suffix, formatter in ((".md", to_markdown), (".tex", to_latex)):
-        path = write_tables(stores("three"), tmp_path / f"t{suffix}")
-        assert path.read_text("utf-8") == formatter(made)
-
-
-def test_markdown_has_as_many_cells_in_every_line(stores):
-    text = to_markdown(tables(stores("hostile")))
-    lines = [line for line in text.splitlines() if line.startswith("|")]
-    assert lines
-    for line in lines:
-        bare = line.replace(r"\\", "").replace(r"\|", "")
-        assert bare.count("|") == len(HOSTILE) + 3
-    assert "<script" not in text.replace(r"\<", "")
-    assert text.count("### ") == 1
-
-
-def test_markdown_bold():
-    text = to_markdown([paper_table(small([[[0.7], [0.6]]]), caption="a_caption")])
-    assert "| d0 | **0.700 (1)** | 0.600 (2) |" in text
-    assert "a\\_caption" in text
+    text = write_tables(stores("three"), tmp_path / "t.tex").read_text("utf-8")
+    captions = [line for line in text.splitlines() if line.startswith(r"\caption{")]
+    titles = ("Average precision", "Hamming loss", "Coverage", "Macro F1")
+    assert [line.partition(" (")[0] for line in captions] == [rf"\caption{{{t}" for t in titles]
+    assert "3 random splits" in captions[0]
+    assert text.count("average rank & ") == 4
 
 
 def test_latex_escapes_and_marks():
@@ -136,7 +114,8 @@ def test_latex_compiles(stores, tmp_path):
     hostile = paper_table(small(values, datasets=names, methods=names), caption="as printed ±")
     (tmp_path / "t.tex").write_text(
         "\\documentclass{article}\n\\usepackage{booktabs,graphicx}\n\\begin{document}\n"
-        + to_latex([hostile, *tables(stores("single"))])
+        + to_latex([hostile])
+        + write_tables(stores("single"), tmp_path / "tables.tex").read_text("utf-8")
         + "\n\\end{document}\n",
         encoding="utf-8",
     )

@@ -78,7 +78,7 @@ def test_answers_of_several_processes_are_not_held_back(serve_command, model_fil
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["nothing.skops"], "there is no file nothing.skops"),
+        (["nothing.skops"], "nothing.skops"),
         (["MODEL", "MODEL"], "unexpected extra argument"),
         (["MODEL", "--port", "99999"], "--port"),
         (["MODEL", "--max-rows", "0"], "--max-rows"),

@@ -14,7 +14,6 @@ import imcc
 from imcc._utils.text import printable
 from imcc.cli._compare import compare_
 from imcc.cli._datasets import datasets
-from imcc.cli._demo import demo
 from imcc.cli._evaluate import evaluate
 from imcc.cli._experiment import experiment
 from imcc.cli._inspect import inspect
@@ -29,7 +28,6 @@ _HEADINGS: dict[str, tuple[click.Command, ...]] = {
     "Models": (tune, inspect, predict, evaluate, serve),
     "Data": (datasets,),
     "Science": (experiment, compare_, report),
-    "More": (demo,),
 }
 
 
@@ -44,17 +42,6 @@ class _Commands(click.Group):
                     # As long as the longest name, so that the columns of all headings are aligned.
                     [(f"{c.name:10}", c.get_short_help_str(limit=80)) for c in commands]
                 )
-
-    def resolve_command(
-        self, context: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; suggest ours for the words of other programs."""
-        try:
-            return super().resolve_command(context, args)
-        except click.UsageError as error:
-            if args[0] in ("fit", "train"):
-                vars(error)["message"] += " Did you mean 'tune'?"
-            raise
 
     def invoke(self, context: click.Context) -> Any:
         """Run a command; control characters in messages of click are escaped."""

@@ -6,23 +6,11 @@
 
 from __future__ import annotations
 
-import importlib.resources
-import json
-
 # imcc.metrics.METRICS, and what else an experiment measures.
 METRICS = ("one_error", "hamming_loss", "ranking_loss", "coverage", "average_precision")
 ALL_METRICS = (*METRICS, "micro_f1", "macro_f1", "subset_accuracy", "macro_auc")
+LABEL_RANGES = ("label_ap_to_1", "label_ap_1_to_5", "label_ap_5_to_20", "label_ap_above_20")
 
 # What `imcc tune` fits, and imcc._math.thresholds.
 MODELS = ("ensemble", "imcc")
 CRITERIA = ("f1", "balanced_accuracy", "accuracy", "micro_f1")
-
-
-def dataset_names() -> tuple[str, ...]:
-    """Return the names of ``imcc.datasets.list_datasets()``, from the file that it reads.
-
-    >>> "yeast" in dataset_names()
-    True
-    """
-    registry = importlib.resources.files("imcc").joinpath("datasets", "registry.json")
-    return tuple(entry["name"] for entry in json.loads(registry.read_text("utf-8"))["datasets"])

@@ -9,59 +9,47 @@ import click
 
 from imcc._utils.progress import report_progress
 from imcc.cli import _options as options
-from imcc.cli._choices import ALL_METRICS, METRICS
+from imcc.cli._choices import ALL_METRICS, LABEL_RANGES, METRICS
 from imcc.cli._progress import working
 from imcc.cli._terminal import print_json, print_table, say
 
 if TYPE_CHECKING:  # imported where it is used, so that help does not wait for it
     from imcc.comparison import Comparison, ScoreTable
-    from imcc.experiment._published import PublishedComparison
 
 
 @options.command(
     "imcc compare quick.sqlite",
     "imcc compare mine.sqlite --metric coverage --control imcc",
-    "imcc compare mine.sqlite --published published.csv",
     name="compare",
 )
 @click.argument("store", type=click.Path(path_type=Path))
 @click.option(
     "--metric",
     "metrics",
-    type=click.Choice(ALL_METRICS),
+    type=click.Choice((*ALL_METRICS, *LABEL_RANGES)),
     multiple=True,
     help="Metric to compare by; may be repeated.  [default: the paper's five]",
 )
 @options.CONTROL
-@options.PUBLISHED
 @options.JSON
 def compare_(
     store: Path,
     metrics: tuple[str, ...],
     control: str | None,
-    published: str | None,
     as_json: bool,
 ) -> None:
     """Compare the results of methods, with tests of significance.
 
     Shows means and ranks, which method is best, by how much and whether significantly; for the
     control against each other method the size of the difference, Wilcoxon's test with Holm's
-    adjustment and the probabilities of a Bayesian test; or, with --published, a comparison with
-    published results. Methods are compared on the splits that all of them have, those of the
-    control if it is given; what is left out for that reason is listed.
+    adjustment and the probabilities of a Bayesian test. Methods are compared on the splits that all
+    of them have, those of the control if it is given; what is left out for that reason is listed.
     """
     from imcc.comparison import compare
-    from imcc.experiment import Store, compare_with_published
+    from imcc.experiment import Store
 
-    if published is not None:
-        options.refuse_options("comparisons of methods", control=control)
     wanted = list(dict.fromkeys(metrics)) or list(METRICS)
     with Store(store, read_only=True) as opened, working("comparing"):
-        if published is not None:
-            own = [name for name in wanted if name in METRICS]
-            tables = {name: opened.scores(name) for name in own}
-            _show_published(compare_with_published(tables, published), as_json)
-            return
         if control is None and "imcc" in {run.key.method for run in opened.runs()}:
             control = "imcc"
         compared = []
@@ -75,10 +63,10 @@ def compare_(
         print_json([result.to_dict() for _, result in compared])
         return
     for scores, result in compared:
-        show_comparison(scores, result)
+        _show_comparison(scores, result)
 
 
-def show_comparison(scores: ScoreTable, result: Comparison) -> None:
+def _show_comparison(scores: ScoreTable, result: Comparison) -> None:
     """Print means and ranks of one metric, and the conclusions that a report has too."""
     from rich.text import Text
 
@@ -140,28 +128,3 @@ def _show_against(result: Comparison) -> None:
         "better/equal/worse: probabilities by the Bayesian signed-rank test, where equal means "
         f"within {against.rope:g}."
     )
-
-
-def _show_published(beside: PublishedComparison, as_json: bool) -> None:
-    if as_json:
-        print_json(beside.to_dict())
-        return
-    for metric in METRICS:
-        rows = [
-            (
-                cell.dataset,
-                cell.method,
-                f"{cell.mean:.3f}" + ("" if cell.std is None else f" ± {cell.std:.3f}"),
-                f"{cell.published_mean:.3f} ± {cell.published_std:.3f}",
-                f"{cell.difference:+.3f}",
-                f"{cell.standard_errors:+.1f}",
-                cell.verdict,
-            )
-            for cell in beside.cells
-            if cell.metric == metric and cell.verdict != "missing"
-        ]
-        if rows:
-            headings = ("data set", "method", ">ours", ">published", ">difference", ">in SE")
-            print_table(metric, (*headings, "verdict"), rows)
-    click.echo(", ".join(f"{count} {verdict}" for verdict, count in beside.counts().items()))
-    click.echo("SE: the difference in standard errors, less what rounding may explain.")

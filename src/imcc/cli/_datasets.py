@@ -1,4 +1,4 @@
-"""``imcc datasets``: list, describe, fetch and convert."""
+"""``imcc datasets``: list, describe, convert, and an example."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from imcc.cli._inputs import (
 )
 from imcc.cli._progress import working
 from imcc.cli._show import print_schema
-from imcc.cli._terminal import print_json, print_table, say, shown_message
+from imcc.cli._terminal import print_json, print_table, say
 
 if TYPE_CHECKING:
     from imcc.datasets import Dataset, Description
@@ -35,7 +35,7 @@ _NOT_READ = ("path", "inputs", "labels", "label_prefix", "schema", "drop")
 
 @click.group()
 def datasets() -> None:
-    """List, describe, fetch and convert data sets."""
+    """List, describe and convert data sets."""
 
 
 @options.command("imcc datasets list", "imcc datasets list --json", name="list", group=datasets)
@@ -73,7 +73,7 @@ def list_(as_json: bool) -> None:
     "cat my.csv | imcc datasets describe - --labels 'is_*'",
     group=datasets,
 )
-@click.argument("inputs", metavar="[NAME_OR_FILE]...", type=options.DataPath(), nargs=-1)
+@options.INPUTS
 @options.data_options
 @options.file_option(
     "--schema-to",
@@ -89,7 +89,7 @@ def describe(
     as_json: bool,
     **columns: Any,
 ) -> None:
-    """Describe a data set: a name, a file, or files to be joined (yeast by default).
+    """Describe a data set: a name, a file, or files to be joined.
 
     For a table (CSV, TSV, Parquet), show the kinds of its columns and how they are encoded, and its
     labels if they are named.
@@ -99,7 +99,6 @@ def describe(
 
     if schema_to is None:
         options.refuse_options("--schema-to", force=force)
-    inputs = inputs or ("yeast",)
     about: dict[str, Any] = {}
     is_table = are_tables(inputs, reading_of(columns["schema"]))
     if schema_to is not None:
@@ -146,8 +145,7 @@ def describe(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed."
 )
 @options.FORCE
-@options.JSON
-def example(output: str, rows: int, seed: int, force: bool, as_json: bool) -> None:
+def example(output: str, rows: int, seed: int, force: bool) -> None:
     """Write a synthetic example table as CSV.
 
     Messages of customers to a company: an id, six numbers, two categories and a text, with 6 % of
@@ -161,10 +159,7 @@ def example(output: str, rows: int, seed: int, force: bool, as_json: bool) -> No
         raise InvalidArgumentError("output", f"is {output}, and a .csv file is written")
     write_example(output, rows, seed)
     labels = list(example_table(rows, seed)[1].columns)
-    if as_json:
-        print_json({"file": output, "rows": rows, "labels": labels})
-    else:
-        say(f"{rows:,} rows written to {output}; the labels are {', '.join(labels)}")
+    say(f"{rows:,} rows written to {output}; the labels are {', '.join(labels)}")
 
 
 def _labels_only(source: TableSource, known: KnownColumns, schema: Schema) -> Dataset | None:
@@ -211,40 +206,6 @@ def _print_description(facts: Description, is_table: bool) -> None:
         )
 
 
-@options.command("imcc datasets fetch scene enron", "imcc datasets fetch --all", group=datasets)
-@click.argument("names", metavar="NAME...", nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="Fetch the paper's fifteen data sets.")
-@options.JSON
-def fetch(names: tuple[str, ...], everything: bool, as_json: bool) -> None:
-    """Download named data sets, so that they can be loaded without a network."""
-    if bool(names) == everything:
-        raise click.UsageError("Give the names of data sets, or --all for the paper's fifteen.")
-    from imcc.datasets import DatasetError, dataset_info, fetch_datasets, list_datasets
-
-    wanted = [dataset_info(name).name for name in names or list_datasets("paper")]
-    fetched: dict[str, list[Path]] = {}
-    failed: dict[str, str] = {}
-    with working("fetching"):
-        for number, name in enumerate(wanted):
-            try:
-                with part(number, [1.0] * len(wanted), name):
-                    fetched |= fetch_datasets(name)
-            except (DatasetError, OSError, ImportError) as error:  # the others are fetched
-                failed[name] = shown_message(error)
-    if as_json:
-        files = {name: [str(path) for path in paths] for name, paths in fetched.items()}
-        print_json({"fetched": files, "failed": failed})
-    else:
-        for name, paths in fetched.items():
-            for path in paths:
-                say(f"{name}: {path}")  # no table: a path is copied, so it is not broken
-    if failed:
-        reasons = "\n".join(f"{name}: {reason}" for name, reason in failed.items())
-        raise click.ClickException(
-            f"{len(failed)} of {len(wanted)} could not be fetched.\n{reasons}"
-        )
-
-
 @options.command(
     "imcc datasets convert my.arff my.npz",
     "imcc datasets convert train.svm test.svm all.npz",
@@ -252,7 +213,7 @@ def fetch(names: tuple[str, ...], everything: bool, as_json: bool) -> None:
     "imcc datasets convert my.mat my.npz --read variables=data,target",
     group=datasets,
 )
-@click.argument("inputs", metavar="IN...", type=options.DataPath(), nargs=-1, required=True)
+@click.argument("inputs", metavar="IN...", type=click.Path(), nargs=-1, required=True)
 @click.argument("output", metavar="OUT", type=click.Path(dir_okay=False))
 @options.LABELS
 @options.SCHEMA
@@ -264,7 +225,6 @@ def fetch(names: tuple[str, ...], everything: bool, as_json: bool) -> None:
     "max_bytes=4000000000; may be repeated.",
 )
 @options.FORCE
-@options.JSON
 def convert(
     inputs: tuple[str, ...],
     output: str,
@@ -273,7 +233,6 @@ def convert(
     drop: tuple[str, ...],
     settings: tuple[tuple[str, Any], ...],
     force: bool,
-    as_json: bool,
 ) -> None:
     """Write a data set (a name, a file, or files to be joined) as .npz or CSV.
 
@@ -295,8 +254,4 @@ def convert(
             dataset = load(inputs, reading)
         with part(1, (1, 1), "writing"):
             write(dataset, output, overwrite=force)
-    if as_json:
-        sizes = {"rows": dataset.n_rows, "features": dataset.n_features}
-        print_json({"file": output, **sizes, "labels": dataset.n_labels})
-    else:
-        say(f"{dataset!r}\nwritten to {output}")
+    say(f"{dataset!r}\nwritten to {output}")

@@ -33,13 +33,6 @@ if TYPE_CHECKING:
     show_default=True,
     help="Number of labels to list, the most frequent first.",
 )
-@click.option(
-    "--resamples",
-    type=click.IntRange(min=0),
-    default=500,
-    show_default=True,
-    help="Number of bootstrap resamples for the intervals; 0: no intervals.",
-)
 @options.IGNORE
 @options.TRUST
 @options.QUIET
@@ -49,7 +42,6 @@ def evaluate(
     inputs: tuple[str, ...],
     schema: str | None,
     top: int,
-    resamples: int,
     ignore_extra: bool,
     trusted: tuple[str, ...],
     quiet: bool,
@@ -84,7 +76,7 @@ def evaluate(
         )
     with working("evaluating", quiet=quiet):
         metrics, labels, judged = inspection.evaluate_model(
-            model, X, Y, label_names=card.label_names, n_resamples=resamples
+            model, X, Y, label_names=card.label_names
         )
     if as_json:
         more = {} if judged is None else {"probabilities": judged.to_dict()}
@@ -120,12 +112,10 @@ def _print(metrics: dict[str, float], found: Diagnostics, shown: list[int]) -> N
         "macro AUC": "macro_auc",
     }
     rows += [(words, "higher", str(found.estimate(name))) for words, name in means.items()]
-    title = f"{found.n_rows:,} rows"
-    if found.n_resamples:
-        title += (
-            f"; in brackets intervals of {found.confidence:.0%}, by {found.n_resamples} resamples "
-            "of the rows"
-        )
+    title = (
+        f"{found.n_rows:,} rows; in brackets intervals of {found.confidence:.0%}, by "
+        f"{found.n_resamples} resamples of the rows"
+    )
     print_table(title, ("metric", "better", "value"), rows)
     if not shown:
         return
@@ -145,13 +135,10 @@ def _print(metrics: dict[str, float], found: Diagnostics, shown: list[int]) -> N
             for label in labels
         ],
     )
-    few = [label for label in found.labels if label.support < _FEW]
-    if few:
-        said = ", ".join(f"{label.label} ({label.support})" for label in few[:5])
-        said += f" and {len(few) - 5} more" if len(few) > 5 else ""
+    if any(label.support < _FEW for label in labels):
         say(
             f"* fewer than {_FEW} rows have the label; its numbers are uncertain, and its "
-            f"intervals too short: {said}\n"
+            "intervals too short\n"
         )
 
 

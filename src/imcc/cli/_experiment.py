@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import re
-import signal
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +15,7 @@ from imcc.cli._progress import duration, shown_progress
 from imcc.cli._terminal import print_json, print_table, say
 
 if TYPE_CHECKING:  # imported where it is used, so that help does not wait for it
-    from imcc.experiment import Experiment, Failure, Summary
+    from imcc.experiment import Experiment, Failure
 
 
 def _names(value: str) -> list[str]:
@@ -78,12 +75,6 @@ def experiment() -> None:
 @click.option("--repeats", type=click.IntRange(min=1), help="Number of splits.")
 @options.JOBS
 @click.option(
-    "--threads",
-    type=click.IntRange(min=1),
-    help="Number of threads per task.  [default: 1 for data sets with less than a million "
-    "entries, otherwise the cores divided by the number of processes]",
-)
-@click.option(
     "--allow",
     metavar="PACKAGE",
     multiple=True,
@@ -138,7 +129,7 @@ def run_(
     your method is computed, on the same splits. To merge results, use --rows with --for 0s.
     """
     from imcc._utils.files import removed_on_failure
-    from imcc.experiment import Store
+    from imcc.experiment import Store, run
 
     whole, path = _load(source, store)
     if methods is not None:
@@ -150,7 +141,13 @@ def run_(
         if not as_json and not quiet:
             say(f"{n_new} new results from {', '.join(rows)}.")
     wanted = whole.subset(datasets=datasets, methods=methods, n_repeats=repeats)
-    summary = run_shown(wanted, path, quiet=quiet or as_json, **running)
+    shown = shown_progress(wanted.name, quiet=quiet or as_json)
+    try:
+        with shown as progress:
+            summary = run(wanted, path, progress=progress, **running)
+    except KeyboardInterrupt:
+        say(f"Stopped. Go on with: imcc experiment run {path}", err=True)
+        raise SystemExit(INTERRUPTED) from None
     n_tasks = len(wanted.tasks())
     n_elsewhere = summary.n_missing - len(summary.failures) - summary.n_out_of_time
     if as_json:
@@ -187,38 +184,6 @@ def run_(
             err=True,
         )
         raise SystemExit(OUT_OF_TIME)
-
-
-def run_shown(wanted: Experiment, path: Path, *, quiet: bool, **running: Any) -> Summary:
-    """Run an experiment and show its progress; Ctrl-C ends it and shows how to continue.
-
-    The options are those of :func:`imcc.experiment.run`.
-    """
-    from imcc.experiment import run
-
-    try:
-        with (
-            _terminated_like_interrupted(),
-            shown_progress(wanted.name, quiet=quiet) as progress,
-        ):
-            return run(wanted, path, progress=progress, **running)
-    except KeyboardInterrupt:
-        say(f"Stopped. Go on with: imcc experiment run {path}", err=True)
-        raise SystemExit(INTERRUPTED) from None
-
-
-@contextmanager
-def _terminated_like_interrupted() -> Iterator[None]:
-    """Let a batch system's SIGTERM stop a run as cleanly as Ctrl-C does."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _load(source: str, store: Path | None) -> tuple[Experiment, Path]:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from imcc._utils.errors import InvalidArgumentError, InvalidTypeError
-from imcc.cli._choices import dataset_names
 from imcc.cli._options import STDIN
 
 if TYPE_CHECKING:
@@ -19,7 +18,9 @@ if TYPE_CHECKING:
 
 def is_name(inputs: tuple[str, ...]) -> bool:
     """Whether the input is the name of a data set."""
-    return len(inputs) == 1 and inputs[0].lower() in dataset_names()
+    from imcc.datasets import list_datasets
+
+    return len(inputs) == 1 and inputs[0].lower() in list_datasets()
 
 
 def are_tables(inputs: tuple[str, ...], reading: dict[str, Any]) -> bool:
@@ -55,15 +56,11 @@ def sources(inputs: tuple[str, ...], **reading: Any) -> list[Any]:
     return files
 
 
-def _standard_input(format: str = "csv", max_bytes: int | None = None, **_: Any) -> Any:  # noqa: A002
-    """Return what is read from the standard input, which has no name to say its format."""
-    from imcc._utils.validation import check_choice
+def _standard_input(max_bytes: int | None = None, **_: Any) -> Any:
+    """Return what is read from the standard input: CSV, unless a format is given."""
     from imcc.datasets._files import Content
-    from imcc.datasets._formats import SUFFIXES
 
-    check_choice("format", format, SUFFIXES)
-    name = f"stdin.{format}"
-    content = sys.stdin.buffer.read()
+    content, name = sys.stdin.buffer.read(), "stdin.csv"
     return Content(content, name, "the standard input", Path(name), max_bytes)
 
 
@@ -152,6 +149,4 @@ def open_saved(path: str, trusted: tuple[str, ...]) -> tuple[Any, ModelCard]:
     """Load a model and its card."""
     from imcc.persistence._file import load_with_digest
 
-    if not Path(path).exists():
-        raise FileNotFoundError(f"there is no file {path}")
     return load_with_digest(path, trusted)[:2]

@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
 
-from imcc.cli._choices import dataset_names
 from imcc.cli._terminal import problems_reported
 
 # The standard input where data are read, the standard output where they are written.
@@ -64,17 +62,6 @@ def refuse_options(purpose: str, **given: Any) -> None:
         if value:
             flag = f"--{name.replace('_', '-')}"
             raise click.UsageError(f"{flag} is for {purpose}, and would have no effect here")
-
-
-class DataPath(click.ParamType):
-    """The name of a data set, or a file; a shell completes both."""
-
-    name = "NAME_OR_FILE"
-
-    def shell_complete(self, context: Any, param: Any, incomplete: str) -> list[CompletionItem]:
-        names = [name for name in dataset_names() if name.startswith(incomplete)]
-        files = CompletionItem(incomplete, type="file")
-        return [files, *(CompletionItem(name) for name in names)]
 
 
 def _labels(value: str) -> dict[str, Any]:
@@ -147,17 +134,11 @@ DROP = click.option(
     metavar="COLUMN",
     help="Do not use this column of a table; may be repeated.",
 )
-UNKNOWN_LABELS = click.option(
-    "--unknown-labels",
-    is_flag=True,
-    default=None,
-    help="Empty cells in label columns are labels that are not known, not an error.",
-)
 
 
 def data_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of commands that begin with data."""
-    for option in (UNKNOWN_LABELS, DROP, SCHEMA, TAGS, LABELS):
+    for option in (DROP, SCHEMA, TAGS, LABELS):
         command = option(command)
     return command
 
@@ -168,7 +149,7 @@ FORCE = click.option("--force", is_flag=True, help="Overwrite a file that alread
 
 # Of the commands that read data.
 INPUTS = click.argument(
-    "inputs", metavar="NAME_OR_FILE...", type=DataPath(), nargs=-1, required=True
+    "inputs", metavar="NAME_OR_FILE...", type=click.Path(), nargs=-1, required=True
 )
 
 # Of the commands that use models.
@@ -198,9 +179,4 @@ JOBS = click.option(
 CONTROL = click.option(
     "--control",
     help="Method that the others are compared with.  [default: imcc, if it is among them]",
-)
-PUBLISHED = file_option(
-    "--published",
-    help="CSV file of published results to compare with: the columns dataset, method, metric, "
-    "mean, std and n.",
 )

@@ -8,7 +8,6 @@ import click
 
 from imcc.cli import _options as options
 from imcc.cli._progress import working
-from imcc.cli._terminal import print_json
 
 
 @options.command(
@@ -22,15 +21,16 @@ from imcc.cli._terminal import print_json
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    help="File to write: .html for the page, .md or .tex for its tables, .csv for all results.  "
+    help="File to write: .html for the page, .tex for its tables, .csv for all results.  "
     "[default: the store's name with .html]",
 )
 @options.CONTROL
-@options.PUBLISHED
-@options.JSON
-def report(
-    store: Path, output: Path | None, control: str | None, published: str | None, as_json: bool
-) -> None:
+@options.file_option(
+    "--published",
+    help="CSV file of published results to compare with: the columns dataset, method, metric, "
+    "mean, std and n.",
+)
+def report(store: Path, output: Path | None, control: str | None, published: str | None) -> None:
     """Write a report on the results of a store as HTML.
 
     The page is self-contained. It shows which method is best, by how much and whether
@@ -40,11 +40,9 @@ def report(
     from imcc.experiment import Store
     from imcc.report import write_report, write_tables
 
-    if store.is_dir():
-        raise click.UsageError(f"{store} is a folder, not a store of results.")
     path = output or store.with_suffix(".html")
-    if path.suffix not in (".html", ".md", ".tex", ".csv"):
-        raise click.UsageError("-o must end in .html, .md, .tex or .csv.")
+    if path.suffix not in (".html", ".tex", ".csv"):
+        raise click.UsageError("-o must end in .html, .tex or .csv.")
     if path.suffix != ".html":
         options.refuse_options("the page", control=control, published=published)
     with working("writing the report"), Store(store, read_only=True) as opened:
@@ -54,7 +52,4 @@ def report(
             opened.export(path)
         else:
             write_tables(opened, path)
-    if as_json:
-        print_json({"path": str(path), "bytes": path.stat().st_size})
-    else:
-        click.echo(str(path))  # a path is copied, so it stands alone
+    click.echo(str(path))  # a path is copied, so it stands alone

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -63,6 +62,4 @@ def serve(model_file: str, host: str, port: int, workers: int, **limits: Any) ->
     """
     from imcc.serve._app import run
 
-    if not Path(model_file).exists():
-        raise FileNotFoundError(f"there is no file {model_file}")
     run(model_file, host, port, workers, **limits)

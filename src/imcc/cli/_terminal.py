@@ -138,7 +138,6 @@ def _as_text(cell: object) -> Text:
 # Arguments whose options have other names.
 _OPTIONS = {
     "criterion": "thresholds",
-    "cv": "folds",
     "n_jobs": "jobs",
     "overwrite": "force",
     "random_state": "seed",
@@ -149,7 +148,7 @@ _OPTIONS = {
 # Arguments that a schema file has, and how it says them.
 _IN_SCHEMA = {
     **{name: f"{name} = {{}}" for name in ("delimiter", "encoding", "header", "member")},
-    "separator": "separator = {}",
+    **{name: f"{name} = {{}}" for name in ("separator", "unknown_labels")},
     "missing_words": "missing = {}",
     "kinds": "[columns] {} = {}",
     "date_formats": '[columns] {} = {{ kind = "date", format = {} }}',

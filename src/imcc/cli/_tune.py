@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from imcc.tables._load import TableSource
 
 # Parameters of the estimators that have options of their own.
-_OPTIONS = ("calibrate", "cv", "max_time", "random_state", "refit", "scoring")
+_OPTIONS = ("calibrate", "max_time", "random_state", "refit", "scoring")
 # Seconds of the search with --fast.
 _FAST_SECONDS = 10.0
 
@@ -32,7 +32,7 @@ _FAST_SECONDS = 10.0
 @options.command(
     "imcc tune train.csv --labels happy,sad -o model.skops",
     "imcc tune films.csv --tags genres --schema films.toml --drop url -o model.skops",
-    "imcc tune my.arff --labels my.xml -o model.skops --model imcc --calibrate --scale",
+    "imcc tune my.arff --labels my.xml -o model.skops --model imcc --calibrate",
     "imcc tune yeast -o yeast.skops --model imcc --set n_clusters=16,64 --set betas=0.1,1,10",
     "imcc tune train.csv --tags genres -o quick.skops --fast",
     "cat train.csv | imcc tune - --labels -2 -o model.skops --json",
@@ -73,11 +73,6 @@ _FAST_SECONDS = 10.0
     "means score 0 or probability 1/2.  [default: f1 for the ensemble of a table, otherwise none]",
 )
 @click.option(
-    "--folds",
-    type=click.IntRange(min=2),
-    help="Number of folds of cross-validations; the ensemble leaves out single rows.  [default: 5]",
-)
-@click.option(
     "--max-time",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
@@ -89,16 +84,6 @@ _FAST_SECONDS = 10.0
     help="A useful ensemble in about ten seconds for 2,000 rows: --max-time 10, and no trees.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
-@click.option(
-    "--scale",
-    is_flag=True,
-    help="Standardise every feature to mean 0 and standard deviation 1; tables always are.",
-)
-@click.option(
-    "--fill-missing",
-    is_flag=True,
-    help="Replace missing values by the mean of their column; in tables, they always are.",
-)
 @options.FORCE
 @options.QUIET
 @options.JSON
@@ -111,12 +96,9 @@ def tune(
     metric: str | None,
     calibrate: bool,
     thresholds: str | None,
-    folds: int | None,
     max_time: float | None,
     fast: bool,
     seed: int,
-    scale: bool,
-    fill_missing: bool,
     force: bool,
     quiet: bool,
     as_json: bool,
@@ -126,7 +108,8 @@ def tune(
 
     The data are a named data set or a file; - is the standard input (CSV).  A table (CSV, TSV,
     Parquet) may have numbers, categories, text, dates and missing values: the kinds of its columns
-    are inferred and shown, and --schema can say others.
+    are inferred and shown, and --schema can say others.  Its numbers are scaled and its missing
+    values filled in; those of other files are taken as they are.
 
     With --model imcc, all settings of a grid of 672 are cross-validated exactly, and the best one
     is fitted on all rows.  --set changes the grid: alphas=1, betas=0.1,1, n_clusters=16,64 or
@@ -158,9 +141,6 @@ def tune(
             "a name that ends in .skops"
         )
     is_table = are_tables(inputs, reading_of(columns["schema"]))
-    if is_table:
-        purpose = "data sets of numbers (a table is always scaled, its missing values filled)"
-        options.refuse_options(purpose, scale=scale, fill_missing=fill_missing)
     chosen = dict(settings)
     if own := [name for name in _OPTIONS if name in chosen]:
         raise InvalidArgumentError(own[0], "is an option of its own, not one of --set")
@@ -172,10 +152,11 @@ def tune(
             schema, n_labels = source.schema(known), len(known.labels)
         else:
             dataset = load_numbers(inputs, labels, columns)
+            _check_complete(dataset)
             n_labels = dataset.n_labels
     if is_table and not (quiet or as_json):
         print_schema(schema, f"{source.name}: {source.table.num_rows:,} rows", known.drop)
-    cv = KFold(folds or 5, shuffle=True, random_state=seed)
+    cv = KFold(5, shuffle=True, random_state=seed)
     # Labels of a row cannot be ranked if there is only one; most metrics are of rankings.
     is_ranked = not (is_search and n_labels == 1)
     metric = metric or ("average_precision" if is_ranked else "hamming_loss")
@@ -204,8 +185,7 @@ def tune(
             with source.located():
                 model.fit(source.table, known.target)
         else:
-            model = _preprocessed(classifier, dataset, scale, fill_missing)
-            model = _wrapped(model, calibrate, wanted, cv).fit(dataset.X, dataset.Y)
+            model = _wrapped(classifier, calibrate, wanted, cv).fit(dataset.X, dataset.Y)
     metrics = metrics_of(model)
     model, search = without_search(model)
     inner, tuned = innermost(model), first_with(model, "thresholds_")
@@ -255,25 +235,15 @@ def _check_labels(source: TableSource, known: KnownColumns) -> None:
         )
 
 
-def _preprocessed(classifier: Any, dataset: Dataset, scale: bool, fill_missing: bool) -> Any:
-    """Return a classifier of numbers with the steps before it that are wanted."""
-    from sklearn.impute import SimpleImputer
-    from sklearn.pipeline import Pipeline
-    from sklearn.preprocessing import StandardScaler
-
+def _check_complete(dataset: Dataset) -> None:
     from imcc.datasets import DataFormatError
 
-    if dataset.has_missing and not fill_missing:
+    if dataset.has_missing:
         raise DataFormatError(
-            "some values are missing; --fill-missing puts the mean of their column there",
+            "some values are missing; in tables they are filled in: write one with "
+            "'imcc datasets convert IN OUT.csv'",
             dataset.source or dataset.name,
         )
-    steps: list[tuple[str, Any]] = []
-    if fill_missing:
-        steps.append(("fill", SimpleImputer(keep_empty_features=True)))
-    if scale:
-        steps.append(("scale", StandardScaler(with_mean=not dataset.is_sparse)))
-    return Pipeline([*steps, ("imcc", classifier)]) if steps else classifier
 
 
 def _wrapped(model: Any, calibrate: bool, criterion: str | None, cv: KFold) -> Any:

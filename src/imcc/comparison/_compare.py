@@ -14,7 +14,7 @@ from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.plain import to_plain
 from imcc._utils.validation import check_choice, check_number, check_share
 from imcc.comparison._pairs import effect_size, holm, probabilities, wilcoxon_p
-from imcc.comparison._ranks import Friedman, Nemenyi, bonferroni_dunn, cliques, friedman, nemenyi
+from imcc.comparison._ranks import Friedman, Nemenyi, bonferroni_dunn, friedman, nemenyi
 from imcc.comparison._table import ScoreTable, check_complete, drop_missing
 
 # Means of the same runs in a different order differ in their last bits, but count as equal.
@@ -28,7 +28,6 @@ class Wilcoxon:
     p: np.ndarray
     holm_p: np.ndarray
     significant: np.ndarray
-    cliques: tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +91,7 @@ class Comparison:
         that do not differ significantly, best first.
     wilcoxon : object or None
         Wilcoxon's test of all pairs: matrices of p-values ``p``, adjusted p-values ``holm_p`` and
-        ``significant`` pairs, and ``cliques`` as above.
+        ``significant`` pairs.
     against_control : object or None
         The control against each method.  Bonferroni and Dunn's ``critical_difference`` of mean
         ranks and the methods whose mean ranks differ by at least that (``ranks_differ``);
@@ -238,7 +237,7 @@ def compare(
     else:
         tests["friedman"] = friedman(ranks, alpha)
         tests["nemenyi"] = nemenyi(mean_ranks, n, alpha)
-        tests["wilcoxon"] = wilcoxon = _wilcoxon(values, mean_ranks, alpha)
+        tests["wilcoxon"] = wilcoxon = _wilcoxon(values, alpha)
         if control is None:
             reasons["against_control"] = "no control given"
         else:
@@ -271,7 +270,7 @@ def compare(
     )
 
 
-def _wilcoxon(values: np.ndarray, mean_ranks: np.ndarray, alpha: float) -> Wilcoxon:
+def _wilcoxon(values: np.ndarray, alpha: float) -> Wilcoxon:
     """Compare all pairs of methods by Wilcoxon's test, with Holm's adjustment."""
     # The number of decimals that the largest value has if it is given to 12 digits.  Rounding
     # removes floating-point noise, because of which 0.3 - 0.2 differs from 0.2 - 0.1.
@@ -285,8 +284,7 @@ def _wilcoxon(values: np.ndarray, mean_ranks: np.ndarray, alpha: float) -> Wilco
     p, holm_p = np.ones((k, k)), np.ones((k, k))
     p[first, second] = p[second, first] = single
     holm_p[first, second] = holm_p[second, first] = holm(single)
-    significant = holm_p < alpha
-    return Wilcoxon(p, holm_p, significant, cliques(significant, mean_ranks))
+    return Wilcoxon(p, holm_p, significant=holm_p < alpha)
 
 
 def _against_control(

@@ -72,7 +72,7 @@ def nemenyi(mean_ranks: np.ndarray, n_rows: int, alpha: float) -> Nemenyi:
     q = float(stats.studentized_range.isf(alpha, k, np.inf)) / math.sqrt(2)
     critical = q * _standard_error(n_rows, k)
     significant = np.abs(mean_ranks[:, np.newaxis] - mean_ranks) >= critical
-    return Nemenyi(critical, significant, cliques(significant, mean_ranks))
+    return Nemenyi(critical, significant, cliques(mean_ranks, critical))
 
 
 def bonferroni_dunn(n_rows: int, n_methods: int, alpha: float) -> float:
@@ -86,33 +86,18 @@ def _standard_error(n_rows: int, n_methods: int) -> float:
     return math.sqrt(n_methods * (n_methods + 1) / (6 * n_rows))
 
 
-def cliques(different: np.ndarray, mean_ranks: np.ndarray) -> tuple[tuple[int, ...], ...]:
-    """Return the maximal groups of at least two methods in which no two differ.
+def cliques(mean_ranks: np.ndarray, critical: float) -> tuple[tuple[int, ...], ...]:
+    """Return the maximal groups of at least two methods whose mean ranks are closer than that.
 
-    They are found by the algorithm of Bron and Kerbosch, with a pivot.
-
-    Parameters
-    ----------
-    different : ndarray of bool, shape (n_methods, n_methods)
-        Which pairs differ significantly.
-    mean_ranks : ndarray of shape (n_methods,)
-        Mean ranks, by which groups and their members are sorted.
+    Members of a group follow each other in the order of the mean ranks.
     """
     order = np.argsort(mean_ranks, kind="stable")
-    alike = ~different[np.ix_(order, order)]
-    np.fill_diagonal(alike, False)
-    neighbours = [set(np.flatnonzero(row).tolist()) for row in alike]
     groups: list[tuple[int, ...]] = []
-
-    def extend(group: list[int], candidates: set[int], done: set[int]) -> None:
-        if not candidates and not done:
-            groups.append(tuple(sorted(group)))
-            return
-        pivot = max(candidates | done, key=lambda v: len(neighbours[v] & candidates))
-        for v in sorted(candidates - neighbours[pivot]):
-            extend([*group, v], candidates & neighbours[v], done & neighbours[v])
-            candidates = candidates - {v}
-            done = done | {v}
-
-    extend([], set(range(len(alike))), set())
-    return tuple(tuple(int(order[i]) for i in group) for group in sorted(groups) if len(group) > 1)
+    end = 0
+    for start in range(len(order)):
+        close = mean_ranks[order[start:]] - mean_ranks[order[start]] < critical
+        # A group that ends where the one before it ends is a part of that.
+        last, end = end, start + int(close.sum())
+        if end > max(last, start + 1):
+            groups.append(tuple(int(i) for i in order[start:end]))
+    return tuple(groups)

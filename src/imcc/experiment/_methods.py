@@ -48,14 +48,6 @@ PAPER_GRID: dict[str, Any] = {
 #: Named methods: the estimator, and the parameters that differ from its defaults.
 NAMED: dict[str, dict[str, Any]] = {
     "imcc": {"estimator": "IMCCClassifierCV", "params": PAPER_GRID},
-    "imcc_kernels": {
-        "estimator": "IMCCClassifierCV",
-        "params": {
-            **PAPER_GRID,
-            "kernels": ["rbf", "laplacian"],
-            "width_scales": [0.25, 0.5, 1.0, 2.0],
-        },
-    },
     "brsvm": {"estimator": "BinaryRelevanceSVM", "params": {}},
     "ecc": {"estimator": "EnsembleClassifierChains", "params": {}},
     "mahr": {"estimator": "MAHR", "params": {}},

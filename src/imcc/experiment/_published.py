@@ -8,11 +8,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from scipy.stats import t as student
 
-from imcc._utils.plain import to_plain
 from imcc._utils.validation import check_choice, check_share
 from imcc.comparison import ScoreTable
 from imcc.experiment._errors import ExperimentError
@@ -104,10 +102,6 @@ class PublishedComparison:
         verdicts = [cell.verdict for cell in self.cells if method in (None, cell.method)]
         return {verdict: verdicts.count(verdict) for verdict in VERDICTS}
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return a dict that can be written as JSON, with the counts of all cells."""
-        return {**to_plain(self), "counts": self.counts()}
-
 
 def compare_with_published(
     scores: Mapping[str, ScoreTable],
@@ -147,7 +141,7 @@ def compare_with_published(
     -------
     PublishedComparison
         ``cells``, one :class:`Cell` per published result; ``source``, where they were published;
-        ``counts()``, the number of cells per verdict; and ``to_dict()`` for JSON.
+        and ``counts()``, the number of cells per verdict.
 
     Raises
     ------

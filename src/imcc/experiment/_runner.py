@@ -85,7 +85,6 @@ def run(
     store: str | Path,
     *,
     n_jobs: int = 1,
-    threads: int | None = None,
     device: str | None = None,
     allow: Iterable[str] = (),
     isolate: bool | None = None,
@@ -106,11 +105,10 @@ def run(
         The store; it is created if it does not exist.  It may already have results of the same or
         of an overlapping experiment.  Several runs may use the same store at the same time.
     n_jobs : int, default=1
-        Number of tasks computed in parallel, in processes; -1 means one per core.
-    threads : int or None, default=None
-        Number of threads per task.  By default, one for small data sets (less than a million
-        entries in X and Y); otherwise the cores divided by the number of processes, or the default
-        of the linear algebra library (see ``OPENBLAS_NUM_THREADS``) for a single process.
+        Number of tasks computed in parallel, in processes; -1 means one per core.  A task on a
+        small data set (less than a million entries in X and Y) has one thread; others have the
+        cores divided by the number of processes, or the default of the linear algebra library (see
+        ``OPENBLAS_NUM_THREADS``) for a single process.
     device : str or None, default=None
         Device for methods with a ``device`` parameter, such as ``"cuda"``.
     allow : iterable of str, default=()
@@ -144,8 +142,6 @@ def run(
     estimate the times of tasks, the longest tasks are started first.
     """
     begun = time.perf_counter()
-    if threads is not None:
-        check_count("threads", threads)
     if timeout is not None:
         check_number("timeout", timeout, above=0)
     if budget is not None:
@@ -164,7 +160,7 @@ def run(
             claims,
             n_workers=n_workers,
             isolate=isolate,
-            how=(threads, device, available),
+            how=(None, device, available),
             begun=begun,
             deadline=None if budget is None else begun + budget,
             timeout=timeout,

@@ -7,7 +7,7 @@ repetition only.  All methods get the same features.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,10 +19,9 @@ from imcc.tables import KnownColumns, TableEncoder, read_schema
 from imcc.tables._load import known_columns, open_tables
 from imcc.tables._read import table_fingerprint
 
-# Options of an entry: how to read the file, and properties of its columns.
-_READING = ("delimiter", "header", "encoding", "member", "max_bytes")
-_COLUMNS = ("labels", "tags", "kinds", "drop", "missing_words")
-OPTIONS = (*_READING, *_COLUMNS, "separator", "date_formats", "schema")
+# Options of an entry; a schema file says everything else about a table.
+_COLUMNS = ("labels", "tags", "drop")
+OPTIONS = (*_COLUMNS, "schema")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,13 +64,7 @@ def load_table(name: str, path: str, options: Mapping[str, Any]) -> TableData:
     TableData
     """
     known = read_schema(options["schema"]) if "schema" in options else KnownColumns()
-    reading = known.reading | {key: options[key] for key in _READING if key in options}
-    source = open_tables(path, **reading)
-    known = replace(
-        known,
-        separator=options.get("separator", known.separator),
-        date_formats={**known.date_formats, **options.get("date_formats", {})},
-    )
+    source = open_tables(path, **known.reading)
     known = known_columns(
         source.table.column_names,
         path,

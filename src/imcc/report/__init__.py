@@ -6,16 +6,14 @@ without running anything.
 
 from imcc.report._cd_diagram import draw_critical_difference
 from imcc.report._picture import Picture
-from imcc.report._tables import paper_table, to_latex, to_markdown
-from imcc.report._write import tables, write_report, write_tables
+from imcc.report._tables import paper_table, to_latex
+from imcc.report._write import write_report, write_tables
 
 __all__ = [
     "Picture",
     "draw_critical_difference",
     "paper_table",
-    "tables",
     "to_latex",
-    "to_markdown",
     "write_report",
     "write_tables",
 ]

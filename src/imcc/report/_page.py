@@ -22,8 +22,7 @@ from imcc.metrics import METRICS
 from imcc.report import _words as words
 from imcc.report._cd_diagram import draw_critical_difference
 from imcc.report._picture import Picture
-from imcc.report._results import OWN, Panel, compare_runs
-from imcc.report._spread import draw_spread
+from imcc.report._results import Panel
 from imcc.report._tables import paper_table
 from imcc.report._times import gather_times
 from imcc.report._verdict import verdict, when_not
@@ -32,20 +31,11 @@ from imcc.report._words import TIMES, counted, joined, metric_title, one_line, s
 #: The templates use the functions of _words.
 FILTERS = {name: value for name, value in vars(words).items() if callable(value)}
 
-#: The ranges of ``LABEL_RANGES`` in words: the share of the training rows that have the label.
-_RANGE_TITLES = {
-    "label_ap_to_1": "at most 1 %",
-    "label_ap_1_to_5": "1 to 5 %",
-    "label_ap_5_to_20": "5 to 20 %",
-    "label_ap_above_20": "more than 20 %",
-}
-
 
 def render(
     store: Store,
     panels: Sequence[Panel],
     *,
-    control: str | None = None,
     title: str | None = None,
     published: str | os.PathLike[str] | None = None,
 ) -> str:
@@ -57,17 +47,15 @@ def render(
         The results.
     panels : sequence of Panel
         Their comparisons (:func:`imcc.report._results.make_panels`).
-    control, title, published
+    title, published
         As for :func:`imcc.report.write_report`.
     """
     experiment, runs = store.experiment, store.runs()
     failures, missing = store.failures(), store.missing()
     failed = {failure.key for failure in failures}
-    own = [panel for panel in panels if OWN in panel.selections]
-    n_steps = len(panels) + len(experiment.datasets)
     figures = []
     for number, panel in enumerate(panels):
-        report_progress(number, n_steps)
+        report_progress(number, len(panels))
         figures.append(_critical_differences(panel, f"f{number}"))
     return render_page(
         "imcc.report",
@@ -75,20 +63,18 @@ def render(
         FILTERS,
         title=one_line(title or experiment.name),
         scoring=experiment.protocol.scoring,
-        selections=list(dict.fromkeys(s for panel in panels for s in panel.selections)),
         finished=max((run.finished for run in runs), default=""),
         n_tasks=len(experiment.tasks()),
         n_missing=len(missing),
         failures=failures,
         waiting=[one_line(str(key)) for key in missing if key not in failed],
         about=_about(experiment),
-        verdicts=[(panel, verdict(panel)) for panel in own],
-        when_not=when_not(own[0], own[1:], runs) if own else None,
+        verdicts=[(panel, verdict(panel)) for panel in panels],
+        when_not=when_not(panels[0], panels[1:], runs) if panels else None,
         panels=panels,
         tables=[paper_table(panel) for panel in panels],
         figures=figures,
-        labels=_labels(store),
-        datasets=list(_datasets(experiment, runs, panels, control)),
+        datasets=list(_datasets(experiment, runs, panels)),
         times=_times(runs),
         published=None if published is None else _published(panels, published),
         verdict_names=VERDICTS,
@@ -132,46 +118,18 @@ def _about(experiment: Experiment) -> dict[str, str]:
     }
 
 
-def _labels(store: Store) -> dict[str, Any]:
-    """Return who is best for rare and frequent labels, and the means and ranks of all methods."""
-    ranges = []
-    cells: dict[str, dict[str, tuple[float, float, bool]]] = {}
-    for name, title in _RANGE_TITLES.items():
-        scores = store.scores(name)
-        methods = [m for m, n in zip(scores.methods, scores.counts.sum(axis=0), strict=True) if n]
-        panel = compare_runs(scores.select(methods=methods)) if methods else None
-        if panel is None or panel.comparison is None or len(panel.comparison.methods) < 2:
-            continue
-        comparison = panel.comparison
-        ranges.append((title, comparison, verdict(panel)))
-        means = comparison.means.mean(axis=0)
-        for row in zip(comparison.methods, means, comparison.mean_ranks, strict=True):
-            method, mean, rank = row
-            cells.setdefault(method, {})[title] = (mean, rank, mean == means.max())
-    return {
-        "ranges": ranges,
-        "methods": {
-            method: [cells[method].get(title) for title, _, _ in ranges]
-            for method in sorted(cells, key=lambda m: min(rank for _, rank, _ in cells[m].values()))
-        },
-    }
-
-
 def _datasets(
-    experiment: Experiment, runs: list[Run], panels: Sequence[Panel], control: str | None
+    experiment: Experiment, runs: list[Run], panels: Sequence[Panel]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the figure, the facts and the methods of each data set."""
-    n_steps = len(panels) + len(experiment.datasets)
-    for number, spec in enumerate(experiment.datasets):
-        report_progress(len(panels) + number, n_steps)
+    """Yield the facts and the methods of each data set."""
+    for spec in experiment.datasets:
         own = [run for run in runs if run.key.dataset == spec.name]
         if not panels or not panels[0].scores.select([spec.name]).counts.any():
-            yield {"name": spec.name, "figure": None}
+            yield {"name": spec.name, "methods": []}
             continue
         scores, run = panels[0].scores.select([spec.name]), own[0]
         yield {
             "name": spec.name,
-            "figure": _inline(draw_spread(scores, spec.name, control), f"d{number}"),
             "facts": {
                 "rows": f"{run.n_train + run.n_test:,}",
                 "of them for training": f"{run.n_train:,}",
@@ -234,26 +192,18 @@ def _times(runs: Sequence[Run]) -> dict[str, Any] | None:
 
 def _published(panels: Sequence[Panel], published: str | os.PathLike[str]) -> dict[str, Any] | None:
     """Return the values of the template; None if there is nothing to compare."""
-    source = ""
+    scores = {panel.metric: panel.scores for panel in panels if panel.metric in METRICS}
+    comparison = compare_with_published(scores, published)
+    cells = [cell for cell in comparison.cells if cell.mean is not None]
     blocks = []
-    counts: dict[tuple[str, str], Counter[str]] = {}
     for panel in panels:
-        if panel.metric not in METRICS:
-            continue
-        comparison = compare_with_published({panel.metric: panel.scores}, published)
-        source = comparison.source
-        cells = [cell for cell in comparison.cells if cell.mean is not None]
-        methods = list(dict.fromkeys(cell.method for cell in cells))
-        for selection in panel.selections:
-            for method in methods:
-                of_method = counts.setdefault((selection, method), Counter())
-                of_method.update(comparison.counts(method))
-        if cells:
-            datasets = list(dict.fromkeys(cell.dataset for cell in cells))
-            by_place = {(cell.dataset, cell.method): cell for cell in cells}
-            blocks.append((panel, datasets, methods, by_place))
-    rows = [(*key, counts[key]) for key in sorted(counts, key=lambda key: key[0] != OWN)]
-    return {"source": source, "counts": rows, "blocks": blocks} if blocks else None
+        by_place = {(c.dataset, c.method): c for c in cells if c.metric == panel.metric}
+        if by_place:
+            rows, columns = (list(dict.fromkeys(names)) for names in zip(*by_place, strict=True))
+            blocks.append((panel, rows, columns, by_place))
+    methods = dict.fromkeys(cell.method for cell in cells)
+    counts = {method: comparison.counts(method) for method in methods}
+    return {"source": comparison.source, "counts": counts, "blocks": blocks} if blocks else None
 
 
 def _environments(runs: Sequence[Run]) -> list[tuple[int, dict[str, Any]]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,15 +10,11 @@ from imcc._utils.progress import report_progress
 from imcc._utils.validation import check_choice
 from imcc.comparison import Comparison, ScoreTable, compare
 from imcc.comparison._table import drop_missing
-from imcc.experiment import ALL_METRICS, EACH, Store
-from imcc.experiment._results import UNSEARCHED
-from imcc.metrics import METRICS
+from imcc.experiment import ALL_METRICS, Store
 from imcc.report._words import one_line
 
 #: Default control, if the experiment has a method of this name.
 DEFAULT_CONTROL = "imcc"
-#: Settings are chosen by the metric of the experiment.
-OWN = "own"
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,14 +30,11 @@ class Panel:
         repetitions; None if they have no repetition in common.
     left_out : tuple of str
         What is not ranked with the others, and why.
-    selections : tuple of str
-        How settings were chosen: ``"own"``, ``"each"``, or both if they are the same.
     """
 
     scores: ScoreTable
     comparison: Comparison | None
     left_out: tuple[str, ...] = ()
-    selections: tuple[str, ...] = (OWN,)
 
     @property
     def metric(self) -> str:
@@ -52,22 +45,16 @@ class Panel:
 def make_panels(store: Store, control: str | None) -> list[Panel]:
     """Compare the results of a store by each metric that has values, that of the experiment first.
 
-    The five metrics by which searches choose have two panels, if there are searches.
+    Settings are those chosen by the metric of the experiment.
     """
     protocol = store.experiment.protocol
-    searched = any(s.selection != UNSEARCHED for run in store.runs() for s in run.selections)
     metrics = (protocol.scoring, *(m for m in ALL_METRICS if m != protocol.scoring))
     panels = []
     for number, metric in enumerate(metrics):
         report_progress(number, len(metrics), f"comparing by {metric}")
-        # Searches choose by the five metrics; others are reported for the main choice.
-        differ = searched and metric in METRICS and metric != protocol.scoring
-        both = (OWN, EACH) if searched else (OWN,)
-        for selections in ((OWN,), (EACH,)) if differ else (both,):
-            scores = store.scores(metric, None if OWN in selections else EACH)
-            if scores.counts.any():
-                panel = compare_runs(scores, control=control, test_size=protocol.test_size)
-                panels.append(replace(panel, selections=selections))
+        scores = store.scores(metric)
+        if scores.counts.any():
+            panels.append(compare_runs(scores, control=control, test_size=protocol.test_size))
     return panels
 
 

@@ -1,4 +1,4 @@
-"""Tables of mean, standard deviation and rank, as Markdown and LaTeX."""
+"""Tables of mean, standard deviation and rank, as LaTeX."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from imcc.comparison import ScoreTable
 from imcc.report._results import Panel, compare_runs
 from imcc.report._words import (
     DASH,
-    arrow,
     capital,
     counted,
     direction,
@@ -25,7 +24,6 @@ from imcc.report._words import (
 #: Comment at the beginning of files written by this module, which may be overwritten.
 WRITTEN = "written by imcc report"
 
-_MARKDOWN = str.maketrans({c: f"\\{c}" for c in r"\`*_{}[]()<>#+!|~$&"})
 _LATEX = str.maketrans(
     {
         "\\": r"\textbackslash{}",
@@ -97,24 +95,6 @@ class PaperTable:
             names, texts = [*names, "average rank"], [*texts, self.mean_ranks]
         return list(zip(names, texts, strict=True))
 
-    def written(self, between: str, escapes: dict[int, str], bold: str) -> list[list[str]]:
-        """Return the escaped texts of heading and rows.
-
-        Parameters
-        ----------
-        between : str
-            Text between mean and standard deviation.
-        escapes : dict
-            As for ``str.translate``; numbers in Markdown need no escaping, only names.
-        bold : str
-            Format of the best values, with a place ``{}``.
-        """
-        lines = [["data set", *(one_line(m).translate(escapes) for m in self.scores.methods)]]
-        for name, row in self.rows(between):
-            cells = (bold.format(text) if best else text for text, best in row)
-            lines.append([name.translate(escapes), *cells])
-        return lines
-
 
 def paper_table(scores: ScoreTable | Panel, *, caption: str = "") -> PaperTable:
     """Return a table of scores as in the paper.
@@ -133,7 +113,7 @@ def paper_table(scores: ScoreTable | Panel, *, caption: str = "") -> PaperTable:
     Returns
     -------
     PaperTable
-        Its text is given by :func:`to_markdown` and :func:`to_latex`.
+        :func:`to_latex` writes it; ``rows(" ± ")`` has its texts.
     """
     panel = scores if isinstance(scores, Panel) else compare_runs(scores)
     scores, comparison = panel.scores, panel.comparison
@@ -161,33 +141,6 @@ def paper_table(scores: ScoreTable | Panel, *, caption: str = "") -> PaperTable:
     return PaperTable(scores, cells, mean_ranks, (*notes, *panel.left_out), caption)
 
 
-def to_markdown(tables: Iterable[PaperTable]) -> str:
-    """Return tables as Markdown, with the best of each row in bold.
-
-    Parameters
-    ----------
-    tables : iterable of PaperTable
-        Tables, of :func:`paper_table` or :func:`tables`.
-
-    Returns
-    -------
-    str
-    """
-    parts = [f"<!-- {WRITTEN} -->"]
-    for table in tables:
-        scores = table.scores
-        parts.append(
-            f"### {capital(metric_title(scores.metric))} {arrow(scores.greater_is_better)}"
-        )
-        if table.caption:
-            parts.append(table.caption.translate(_MARKDOWN))
-        lines = table.written(" ± ", _MARKDOWN, "**{}**")
-        lines.insert(1, ["---", *["--:"] * len(scores.methods)])
-        parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
-        parts += [f"*{note.translate(_MARKDOWN)}*" for note in table.notes]
-    return "\n\n".join(parts) + "\n"
-
-
 def to_latex(tables: Iterable[PaperTable]) -> str:
     r"""Return tables as LaTeX, one ``table`` each, to be ``\input`` into a document.
 
@@ -197,7 +150,7 @@ def to_latex(tables: Iterable[PaperTable]) -> str:
     Parameters
     ----------
     tables : iterable of PaperTable
-        Tables, of :func:`paper_table` or :func:`tables`.
+        Tables, of :func:`paper_table`.
 
     Returns
     -------
@@ -209,10 +162,11 @@ def to_latex(tables: Iterable[PaperTable]) -> str:
         about = f"{capital(metric_title(scores.metric))} ({direction(scores.greater_is_better)}). "
         # A resized box is as wide as the text, however many methods there are.
         wide = len(scores.methods) > 4
-        heading, *rows = (
-            " & ".join(row).replace(DASH, "--") + r" \\"
-            for row in table.written(r"$\pm$", _LATEX, r"\textbf{{{}}}")
-        )
+        names = ["data set", *(one_line(method).translate(_LATEX) for method in scores.methods)]
+        rows = []
+        for name, row in table.rows(r"$\pm$"):
+            texts = (rf"\textbf{{{text}}}" if best else text for text, best in row)
+            rows.append(_line([name.translate(_LATEX), *texts]))
         if table.mean_ranks:
             rows.insert(-1, r"\midrule")
         notes = capital("; ".join(table.notes)).translate(_LATEX)
@@ -223,7 +177,7 @@ def to_latex(tables: Iterable[PaperTable]) -> str:
             *([r"\resizebox{\linewidth}{!}{%"] if wide else []),
             rf"\begin{{tabular}}{{l{'c' * len(scores.methods)}}}",
             r"\toprule",
-            heading,
+            _line(names),
             r"\midrule",
             *rows,
             r"\bottomrule",
@@ -233,3 +187,7 @@ def to_latex(tables: Iterable[PaperTable]) -> str:
         ]
         parts.append("\n".join(lines))
     return "\n\n".join(parts) + "\n"
+
+
+def _line(cells: list[str]) -> str:
+    return " & ".join(cells).replace(DASH, "--") + r" \\"
