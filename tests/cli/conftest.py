@@ -53,8 +53,12 @@ def commands(group=None, path=()):
 
 @pytest.fixture(autouse=True)
 def steady(monkeypatch):
-    """The same width everywhere."""
+    """The same width everywhere, and no remarks about progress on a slow machine."""
+    from imcc._utils.config import config_context
+
     monkeypatch.setenv("COLUMNS", "120")
+    with config_context(progress_after=1e9):
+        yield
 
 
 def invoke(*arguments, code=0, stdin=None):

@@ -1,4 +1,4 @@
-"""Bars on a terminal, nothing elsewhere, and results on standard output only."""
+"""Bars on a terminal, plain lines elsewhere, and results on standard output only."""
 
 import io
 import json
@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from imcc._utils.config import config_context
 from imcc._utils.progress import part, progress_reported_to, report_progress
-from imcc.cli._progress import _Estimate, shown_progress, working
+from imcc.cli._progress import shown_progress, working
 from imcc.experiment._runner import Progress
 from tests.cli.conftest import NAMED, make_data, one_setting
 
@@ -36,6 +37,13 @@ def clock(monkeypatch):
     clock = Clock()
     monkeypatch.setattr("imcc.cli._progress.perf_counter", clock)
     return clock
+
+
+@pytest.fixture
+def lines():
+    """A line for every report."""
+    with config_context(progress_after=0.0, progress_every=0.0):
+        yield
 
 
 @pytest.fixture
@@ -102,6 +110,22 @@ def test_an_experiment_shows_its_tasks(screen, capsys):
     assert said == f"[1 of 2] {ended.key} done in 2.0 s, about 5.0 s left\n"
 
 
+def test_lines_say_how_far_it_is_where_there_is_no_terminal(pets, tmp_path, imcc, lines):
+    start = ("tune", pets / "train.csv", *NAMED, "-o", tmp_path / "m.skops", "--json")
+    done = imcc(*start, "--set", "views=raw")
+    assert imcc(*start, *one_setting(), "--force", "--quiet").stderr == ""
+    assert json.loads(done.stdout)["file"] == str(tmp_path / "m.skops")
+    assert not CONTROL.search(done.stderr)
+    found = [line for line in done.stderr.splitlines() if line.startswith("tuning")]
+    for stage in ("screening", "fitting"):
+        assert any(stage in line for line in found), stage
+    form = r"tuning: .*: (\d+)% done(, about [\d.]+ s left)?"
+    shares = [int(re.fullmatch(form, line)[1]) for line in found[:-1]]
+    assert shares == sorted(shares)
+    assert len(shares) > 10
+    assert re.fullmatch(r"tuning: 100% done in .*", found[-1])
+
+
 COMMANDS = {
     "tune": ("tune", "TRAIN", *NAMED, "-o", "OUT", *one_setting(), "--calibrate"),
     "predict": ("predict", "MODEL", "NEW"),
@@ -113,44 +137,49 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_says_how_far_it_is(imcc, pets, tmp_path, name, screen):
+def test_every_command_says_how_far_it_is(imcc, pets, tmp_path, name, lines):
     files = {key: pets / f"{key.lower()}.csv" for key in ("TRAIN", "NEW", "TEST")}
     files |= {"MODEL": pets / "model.skops", "OUT": tmp_path / "o.skops"}
     files |= {"CSV": tmp_path / "o.csv", "PAGE": tmp_path / "o.html"}
-    imcc(*(files.get(word, word) for word in COMMANDS[name]))
-    assert re.search(r"\w: .* \d+% ", screen())
+    said = imcc(*(files.get(word, word) for word in COMMANDS[name])).stderr
+    assert re.search(r"^\w.*: \d+% done", said, re.M), said
+    assert "100% done" in said
+    assert not CONTROL.search(said)
 
 
-def test_without_a_terminal_there_is_no_progress(imcc, pets, tmp_path):
-    start = ("tune", pets / "train.csv", *NAMED, "-o", tmp_path / "m.skops", "--json")
-    assert imcc(*start, *one_setting()).stderr == ""
+def test_the_estimate_follows_from_the_work_that_is_done(capsys, clock, lines):
+    with working("sleeping"):
+        clock.now = 0.05
+        report_progress(1, 1000, "the first")  # says nothing about the rest
+        clock.now = 2.0
+        report_progress(1, 4, "the second")
+        clock.now = 8.0
+        report_progress(1, 1, "much is left")  # whatever is reported
+    assert capsys.readouterr().err.splitlines() == [
+        "sleeping: the first: 0% done",
+        "sleeping: the second: 25% done, about 6.0 s left",
+        "sleeping: much is left: 99% done, about 0.1 s left",
+        "sleeping: 100% done in 8.0 s",
+    ]
 
 
-def test_the_estimate_follows_from_the_work_that_is_done(clock):
-    estimate = _Estimate(None)
-    clock.now = 0.05
-    estimate.update(0.001)  # says nothing about the rest
-    assert estimate.left is None
-    clock.now = 2.0
-    estimate.update(0.25)
-    assert estimate.left == pytest.approx(6.0)
-    clock.now = 8.0
-    estimate.update(1.0)  # whatever is reported, it is not the end
-    assert estimate.share == 0.99
-    assert estimate.left == pytest.approx(8 / 99)
-    estimate.update(0.5)
-    assert estimate.share == 0.99  # it does not go back
+def test_lines_come_now_and_then(capsys, clock):
+    with config_context(progress_after=10.0, progress_every=30.0), working("sleeping"):
+        for second in range(60):
+            clock.now = float(second)
+            report_progress(second, 100)
+    said = capsys.readouterr().err.splitlines()
+    assert [re.search(r"\d+%", line)[0] for line in said] == ["10%", "40%", "100%"]
 
 
-def test_a_limit_on_the_time_counts(clock):
-    estimate = _Estimate(4.0)
-    clock.now = 2.0
-    estimate.update(0.01)
-    assert estimate.share == 0.5
-    assert estimate.left == pytest.approx(2.0)
+def test_a_limit_on_the_time_counts(capsys, clock, lines):
+    with working("x", max_time=4.0):
+        clock.now = 2.0
+        report_progress(1, 100)
+    assert capsys.readouterr().err.startswith("x: 50% done, about 2.0 s left\n")
 
 
-def test_parts_add_up():
+def test_parts_add_up_and_bars_do_not_go_back(capsys, lines):
     told = []
     with progress_reported_to(lambda share, what: told.append((round(share, 4), what))):
         with part(0, [1, 3], "a"):
@@ -165,6 +194,10 @@ def test_parts_add_up():
     assert (0.625, "b") in told
     assert told[-1][0] == 1.0
     report_progress(0.5)  # discarded
+    with working("counting"):
+        report_progress(1, 2)
+        report_progress(1, 4)
+    assert re.findall(r"(\d+)%", capsys.readouterr().err) == ["50", "50", "100"]
 
 
 def test_results_are_the_same_with_a_receiver():

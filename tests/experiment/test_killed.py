@@ -114,14 +114,17 @@ def test_two_runners_share_the_work_and_do_nothing_twice(slow_dice, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("jobs", ["1", "2"])
-def test_a_stopped_run_says_how_to_go_on(slow_dice, tmp_path, jobs):
+@pytest.mark.parametrize(("how", "jobs"), [(signal.SIGINT, "2"), (signal.SIGTERM, "1")])
+def test_a_stopped_run_says_how_to_go_on(slow_dice, tmp_path, how, jobs):
     store = tmp_path / "x.sqlite"
     runner = start(slow_dice, store, "-j", jobs)
     deadline = time.time() + 120
     while not ((tmp_path / "log").exists() or time.time() > deadline):
         time.sleep(0.02)
-    os.killpg(runner.pid, signal.SIGINT)  # a terminal sends it to all processes
+    if how == signal.SIGINT:
+        os.killpg(runner.pid, how)  # a terminal sends it to all processes
+    else:
+        runner.send_signal(how)
     _, errors = runner.communicate(timeout=60)
     assert runner.returncode == 130
     assert f"imcc experiment run {store}" in errors

@@ -19,7 +19,17 @@ from imcc.report import write_report
 
 METHODS = ("imcc", "kernel_ridge", "extra_trees")
 FIFTEEN = (
-    *("imcc", "imcc_kernels", "brsvm", "ecc", "mahr", "llsf", "jfsc", "lift", "kernel_ridge"),
+    *(
+        "imcc",
+        "imcc_kernels",
+        "brsvm",
+        "ecc",
+        "mahr",
+        "llsf",
+        "jfsc",
+        "lift",
+        "kernel_ridge",
+    ),
     *("extra_trees", "random_forest_of_chains", "ml_knn", "label_powerset", "rakel", "constant"),
 )
 HOSTILE = (

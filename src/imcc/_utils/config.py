@@ -69,6 +69,9 @@ class Config:
     thread_rows : int
         Number of rows of a matrix for each thread of the linear algebra; matrices with less than
         twice as many rows are computed by one thread.  1 means as many threads as there are cores.
+    progress_after, progress_every : float
+        Seconds after which a command without a progress bar prints its progress, and the interval
+        between such messages.
     """
 
     kernel_entries: int = 2**20
@@ -92,6 +95,8 @@ class Config:
     draw_entries: int = 2**20
     gram_bytes: int = 2**30
     thread_rows: int = 1000
+    progress_after: float = 10.0
+    progress_every: float = 30.0
 
 
 _current = Config()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -143,7 +146,7 @@ def run_(
     wanted = whole.subset(datasets=datasets, methods=methods, n_repeats=repeats)
     shown = shown_progress(wanted.name, quiet=quiet or as_json)
     try:
-        with shown as progress:
+        with _terminated_like_interrupted(), shown as progress:
             summary = run(wanted, path, progress=progress, **running)
     except KeyboardInterrupt:
         say(f"Stopped. Go on with: imcc experiment run {path}", err=True)
@@ -184,6 +187,20 @@ def run_(
             err=True,
         )
         raise SystemExit(OUT_OF_TIME)
+
+
+@contextmanager
+def _terminated_like_interrupted() -> Iterator[None]:
+    """Let a batch system's SIGTERM stop a run as cleanly as Ctrl-C does."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _load(source: str, store: Path | None) -> tuple[Experiment, Path]:

@@ -1,4 +1,4 @@
-"""Progress of a command: bars with the remaining time on a terminal, nothing elsewhere."""
+"""Progress of a command: bars with the remaining time, plain lines, lines of JSON, or nothing."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from imcc._utils.config import get_config
 from imcc._utils.progress import Receiver, progress_reported_to
 from imcc._utils.text import printable
 from imcc.cli._terminal import say
@@ -27,8 +28,8 @@ def working(what: str, *, quiet: bool = False, max_time: float | None = None) ->
     """Show the progress of the computations inside, and the estimated remaining time.
 
     They report it with :func:`imcc._utils.progress.report_progress`; the function that gets their
-    reports is returned.  On a terminal, a bar is shown on standard error, which is removed at the
-    end; elsewhere nothing.
+    reports is returned.  On a terminal, a bar is shown, which is removed at the end; otherwise a
+    line from time to time, if it takes long.  All output is on standard error.
 
     Parameters
     ----------
@@ -40,9 +41,10 @@ def working(what: str, *, quiet: bool = False, max_time: float | None = None) ->
         Seconds after which the computations stop by themselves.
     """
     shown: AbstractContextManager[Receiver] = nullcontext(lambda _share, _what: None)
-    console = None if quiet else _console()
-    if console is not None:
-        shown = _bar(what, _Estimate(max_time), console)
+    if not quiet:
+        estimate = _Estimate(max_time)
+        console = _console()
+        shown = _lines(what, estimate) if console is None else _bar(what, estimate, console)
     with shown as update, progress_reported_to(update):
         yield update
 
@@ -131,6 +133,26 @@ def _bar(name: str, estimate: _Estimate, console: Console) -> Iterator[Receiver]
         yield update
 
 
+@contextmanager
+def _lines(name: str, estimate: _Estimate) -> Iterator[Receiver]:
+    """Print a line now and then, without anything that controls a terminal."""
+    after = estimate.begin + get_config().progress_after
+
+    def update(share: float, what: str) -> None:
+        nonlocal after
+        estimate.update(share)
+        present = perf_counter()
+        if present >= after:
+            after = present + get_config().progress_every
+            left = "" if estimate.left is None else f", about {duration(estimate.left)} left"
+            say(f"{_words(name, what)}: {estimate.share:.0%} done{left}", err=True)
+
+    yield update
+    present = perf_counter()
+    if present >= estimate.begin + get_config().progress_after:
+        say(f"{name}: 100% done in {duration(present - estimate.begin)}", err=True)
+
+
 def _words(name: str, what: str = "") -> str:
     return printable(f"{name}: {what}" if what else name)
 
@@ -161,7 +183,8 @@ def shown_progress(name: str, *, quiet: bool) -> Iterator[Callable[[Progress], N
         if current is not None and len(current.running) == 1:
             move(current, share, what)
 
-    with working(name, quiet=quiet) as update, progress_reported_to(inside):
+    hidden = quiet or _console() is None
+    with working(name, quiet=hidden) as update, progress_reported_to(inside):
         yield show
 
 
