@@ -80,6 +80,7 @@ def test_mistakes_are_told_without_tracebacks(imcc, pets, tmp_path):
         ("tune TRAIN --labels happy -o OUT.skops --model imcc --max-time 5", "--max-time"),
         ("inspect MODEL --schema s.toml", "--schema"),
         ("datasets describe TRAIN --force", "--force"),
+        ("datasets describe yeast --unknown-labels", "--unknown-labels"),
         ("report none.sqlite -o tables.tex --published p.csv", "--published"),
         ("report none.sqlite -o tables.tex --control imcc", "--control"),
     ],

@@ -85,6 +85,12 @@ def test_the_root_lists_every_command_with_its_summary(imcc):
         assert "..." not in command.get_short_help_str(limit=80)
 
 
+def test_words_of_other_programs_are_answered_with_the_right_one(imcc):
+    for word in ("fit", "train"):
+        assert "Did you mean 'tune'?" in imcc(word, "table.csv", code=2).stderr
+    assert "tune" not in imcc("frobnicate", code=2).stderr.split("Error")[1]
+
+
 @pytest.mark.parametrize("package", ["click", "rich"])
 def test_without_click_or_rich_the_message_says_what_to_install(package, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)

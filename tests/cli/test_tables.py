@@ -328,18 +328,17 @@ def test_labels_are_unknown_only_if_that_is_said(imcc, tmp_path):
     said = flat(imcc(*fit, code=1).stderr)
     assert "line 2" in said
     assert "'l' has missing values, in 10 of 40 rows" in said
-    assert said.rstrip().endswith("unknown_labels = true in the file of --schema")
-    schema = tmp_path / "s.toml"
-    schema.write_text("unknown_labels = true\n")
+    assert said.rstrip().endswith("--unknown-labels")
     describe = ("datasets", "describe", file, "--labels", "l,m", "--json")
     imcc(*describe, code=1)
-    found = json.loads(imcc(*describe, "--schema", schema).stdout)
+    found = json.loads(imcc(*describe, "--unknown-labels").stdout)
     assert found["label_counts"] == {"l": 10, "m": 20}
-    imcc(*fit, "--schema", schema)
+    imcc(*fit, "--unknown-labels")
     assert load_model(model).unknown_labels is True
     # The labels of all rows are needed to compare with.
     refused = flat(imcc("evaluate", model, file, code=1).stderr)
     assert "'l' has missing values" in refused
+    assert "--unknown" not in refused
     assert "unknown_labels" not in refused
 
 

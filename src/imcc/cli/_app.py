@@ -43,6 +43,17 @@ class _Commands(click.Group):
                     [(f"{c.name:10}", c.get_short_help_str(limit=80)) for c in commands]
                 )
 
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; suggest ours for the words of other programs."""
+        try:
+            return super().resolve_command(context, args)
+        except click.UsageError as error:
+            if args[0] in ("fit", "train"):
+                vars(error)["message"] += " Did you mean 'tune'?"
+            raise
+
     def invoke(self, context: click.Context) -> Any:
         """Run a command; control characters in messages of click are escaped."""
         try:

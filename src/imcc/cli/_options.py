@@ -134,11 +134,17 @@ DROP = click.option(
     metavar="COLUMN",
     help="Do not use this column of a table; may be repeated.",
 )
+UNKNOWN_LABELS = click.option(
+    "--unknown-labels",
+    is_flag=True,
+    default=None,
+    help="Empty cells in label columns are labels that are not known, not an error.",
+)
 
 
 def data_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of commands that begin with data."""
-    for option in (DROP, SCHEMA, TAGS, LABELS):
+    for option in (UNKNOWN_LABELS, DROP, SCHEMA, TAGS, LABELS):
         command = option(command)
     return command
 

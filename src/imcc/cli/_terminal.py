@@ -148,7 +148,7 @@ _OPTIONS = {
 # Arguments that a schema file has, and how it says them.
 _IN_SCHEMA = {
     **{name: f"{name} = {{}}" for name in ("delimiter", "encoding", "header", "member")},
-    **{name: f"{name} = {{}}" for name in ("separator", "unknown_labels")},
+    "separator": "separator = {}",
     "missing_words": "missing = {}",
     "kinds": "[columns] {} = {}",
     "date_formats": '[columns] {} = {{ kind = "date", format = {} }}',
