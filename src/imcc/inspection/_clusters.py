@@ -22,19 +22,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import pairwise_distances
 from sklearn.utils.validation import check_is_fitted
 
-from imcc._array.array import moved_record, to_numpy
+from imcc._array.array import to_numpy
 from imcc._math.clustering import virtual_examples
-from imcc._math.kernels import KernelModel
 from imcc._utils.errors import InvalidArgumentError, InvalidTypeError
-from imcc._utils.validation import Features, check_count, check_features, encode_target
-from imcc._utils.wrappers import innermost, transformed
+from imcc._utils.validation import check_count, encode_target
+from imcc._utils.wrappers import innermost
 from imcc.estimators.imcc import IMCCClassifier
 from imcc.inspection._results import Result, as_frame, names_of_labels
 
-# Relative tolerance for means per cluster when checking that given data are the training data: far
+# Tolerance for mean labels per cluster when checking that given labels are the training labels: far
 # above rounding errors in float32.
 _TOLERANCE = 1e-4
 
@@ -56,9 +54,6 @@ class Cluster:
         Fraction of these rows that have each label.
     soft_labels : ndarray of shape (n_labels,)
         Soft labels of the virtual example, ``2 * shares - 1``.
-    nearest : tuple of (int, float)
-        The training rows nearest to the centre, nearest first, as pairs of row index and Euclidean
-        distance.  Empty if the training rows are not known.
     """
 
     index: int
@@ -66,7 +61,6 @@ class Cluster:
     size: float
     shares: np.ndarray
     soft_labels: np.ndarray
-    nearest: tuple[tuple[int, float], ...]
 
 
 @dataclass(frozen=True)
@@ -203,11 +197,9 @@ class Inspection(Result):
 
 def inspect_model(
     model: Any,
-    X: Any = None,
     Y: Any = None,
     *,
     label_names: Sequence[str] | None = None,
-    n_nearest: int = 3,
 ) -> Inspection:
     """Return the virtual examples of a fitted model, with the label correlations that they carry.
 
@@ -215,27 +207,26 @@ def inspect_model(
     ----------
     model : IMCCClassifier, IMCCClassifierCV, TunedThresholds, a search or a pipeline
         A fitted model that is or contains an IMCCClassifier.
-    X : array-like, data frame or sparse matrix of shape (n_samples, n_features), default=None
-        The training rows, as passed to ``fit``.  A kernel model stores them; for a linear model
-        they are needed for the nearest rows.
     Y : array-like of shape (n_samples, n_labels), default=None
         The training labels, for their correlations.
     label_names : sequence of str, default=None
         Names of the labels; by default those stored by the model.
-    n_nearest : int, default=3
-        Number of nearest training rows per centre.
 
     Returns
     -------
     Inspection
-        With ``clusters`` (``index``, ``size``, ``shares`` of the labels, ``soft_labels`` and the
-        ``nearest`` rows of each), ``largest(count)``, ``correlations`` (``total``, ``carried``,
+        With ``clusters`` (``index``, ``size``, ``shares`` of the labels and ``soft_labels`` of
+        each), ``largest(count)``, ``correlations`` (``total``, ``carried``,
         ``share``, ``by_chance`` and ``strongest(count)``); ``to_frame()`` and ``to_dict()``.
 
     Raises
     ------
     ValueError
-        If X or Y are not the training data of the model.
+        If Y are not the training labels of the model.
+
+    See Also
+    --------
+    nearest_rows : The rows nearest to a centre, a row of ``cluster_centers_``.
 
     Examples
     --------
@@ -246,29 +237,22 @@ def inspect_model(
     >>> found = inspect_model(IMCCClassifier(n_clusters=4, random_state=0).fit(X, Y), Y=Y)
     >>> len(found.clusters), sum(cluster.size for cluster in found.clusters)
     (4, 100)
-    >>> found.clusters[0].shares.shape, len(found.clusters[0].nearest)
-    ((3,), 3)
+    >>> found.clusters[0].shares.shape
+    (3,)
     >>> found.correlations.share < 1
     True
     """
-    check_count("n_nearest", n_nearest)
     clf = _classifier_inside(model)
     assignment = clf.assignment_.reshape(len(clf.assignment_), -1)
     names = names_of_labels(clf, clf.soft_labels_.shape[1], label_names)
-    if (X is not None or Y is not None) and clf.cluster_sizes_.dtype.kind == "f":
-        raise InvalidArgumentError(
-            "model",
-            "was trained with sample_weight, which it does not store: training rows and labels "
-            "cannot be used with it; omit X and Y",
-        )
-    rows, together = None, None
-    if isinstance(clf._model, KernelModel):
-        rows, origin = clf._model.rows, clf._model.origin
-        rows = rows if origin is None else rows + origin.astype(rows.dtype)
-    if X is not None:
-        rows = to_numpy(check_features(clf, transformed(model, X), reset=False))
-        _check_training_data("X", rows, clf.cluster_centers_, assignment)
+    together = None
     if Y is not None:
+        if clf.cluster_sizes_.dtype.kind == "f":
+            raise InvalidArgumentError(
+                "Y",
+                "cannot be used with this model, which was trained with sample_weight and does "
+                "not store the weights: omit it",
+            )
         target = encode_target(Y, len(assignment), "inspect_model", unknown=True)
         if target.known is not None:
             raise InvalidArgumentError(
@@ -276,17 +260,9 @@ def inspect_model(
                 "has unknown labels (NaN): a model that was trained with them can be inspected "
                 "without Y",
             )
-        _check_training_data("Y", target.signs, clf.soft_labels_, assignment)
+        _check_training_labels(target.signs, clf.soft_labels_, assignment)
         on = (target.signs > 0).astype(np.float64)
         together = on.T @ on
-    nearest: list[tuple[tuple[int, float], ...]] = [()] * len(clf.cluster_centers_)
-    if rows is not None:
-        distances = pairwise_distances(clf.cluster_centers_, rows)
-        order = np.argsort(distances, axis=1, kind="stable")[:, :n_nearest]
-        nearest = [
-            tuple((int(i), float(row[i])) for i in closest)
-            for row, closest in zip(distances, order, strict=True)
-        ]
     owners = np.zeros(len(clf.cluster_sizes_), dtype=int)
     for k, column in enumerate(assignment.T):
         owners[column] = k
@@ -297,7 +273,6 @@ def inspect_model(
             size=clf.cluster_sizes_[j].item(),
             shares=(clf.soft_labels_[j] + 1) / 2,
             soft_labels=clf.soft_labels_[j],
-            nearest=nearest[j],
         )
         for j in range(len(owners))
     )
@@ -328,23 +303,22 @@ def _classifier_inside(model: Any) -> IMCCClassifier:
     clf = copy.copy(inside)
     for name, value in vars(inside).items():
         setattr(clf, name, to_numpy(value))
-    clf._model = moved_record(clf._model, np.empty(0))
     return clf
 
 
-def _check_training_data(
-    name: str, values: Features, means: np.ndarray, assignment: np.ndarray
+def _check_training_labels(
+    signs: np.ndarray, soft_labels: np.ndarray, assignment: np.ndarray
 ) -> None:
-    """Raise an error unless the means of the values per cluster are those of the model."""
-    shape = (len(assignment), means.shape[1])
-    if values.shape != shape:
+    """Raise an error unless the means of the labels per cluster are those of the model."""
+    shape = (len(assignment), soft_labels.shape[1])
+    if signs.shape != shape:
         raise InvalidArgumentError(
-            name, f"must be that of the training data, of shape {shape}, got {values.shape}"
+            "Y", f"must be that of the training data, of shape {shape}, got {signs.shape}"
         )
-    again = virtual_examples(values, np.zeros((len(assignment), 1)), assignment).centers
-    if np.abs(again - means).max() > _TOLERANCE * max(float(np.abs(means).max()), 1e-300):
+    again = virtual_examples(signs, np.zeros((len(assignment), 1)), assignment).centers
+    if np.abs(again - soft_labels).max() > _TOLERANCE:
         raise InvalidArgumentError(
-            name,
+            "Y",
             "must be that of the training data in their original order: its means per cluster "
             "differ from those of the model",
         )
