@@ -10,6 +10,7 @@ import time
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 
 from imcc import IMCCClassifierCV, load_dataset
 
@@ -35,7 +36,7 @@ print(f"average precision of the best: {search.best_score_:.4f}")
 
 # %%
 # Average precision against two parameters at a time, with the third one at its best value.
-table = search.to_frame()
+table = pd.DataFrame(search.cv_results_)
 figure, panels = plt.subplots(1, 3, figsize=(9.4, 3.3))
 low, high = np.quantile(table["mean_test_score"], [0.1, 1.0])
 for axes, (first, second, third) in zip(

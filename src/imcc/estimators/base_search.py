@@ -8,13 +8,11 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from imcc._array.array import Array, moved_record
 from imcc._math.logistic import LogisticMaps, fit_logistic_maps
 from imcc._utils.errors import ImccError
-from imcc._utils.optional import require
-from imcc._utils.validation import Target, check_choice, check_switch
+from imcc._utils.validation import Target, check_switch
 from imcc.estimators.base import LogOddsClassifierMixin
 
 
@@ -43,36 +41,6 @@ class SearchClassifier(LogOddsClassifierMixin, BaseEstimator):
 
     _uses_groups = True
     predict_proba = available_if(_gives_probabilities)(LogOddsClassifierMixin.predict_proba)
-
-    def to_frame(self, by: str | None = None) -> Any:
-        """Return ``cv_results_`` as a pandas data frame, best setting first.
-
-        Parameters
-        ----------
-        by : str, default=None
-            Metric to sort the settings by.  None is the metric that selects the best setting.
-
-        Returns
-        -------
-        pandas.DataFrame
-            One row per setting, with its position in ``cv_results_`` as index: parameters, then
-            rank, mean and standard deviation of the metric, then all other columns.
-        """
-        check_is_fitted(self, "cv_results_")
-        names = [
-            name.removeprefix("rank_test_")
-            for name in self.cv_results_
-            if name.startswith("rank_test_")
-        ]
-        if by is None:
-            by = names[0] if len(names) == 1 else self.refit or None
-        check_choice("by", by, names)
-        pandas = require("pandas", "A data frame")
-        frame = pandas.DataFrame(self.cv_results_).infer_objects()
-        shown = [f"{part}_test_{by}" for part in ("rank", "mean", "std")]
-        params = [name for name in frame.columns if name.startswith("param_")]
-        others = [name for name in frame.columns if name not in (*params, *shown)]
-        return frame[[*params, *shown, *others]].sort_values(shown[0], kind="stable")
 
     def _scores(self, X: Any) -> Array:
         if not hasattr(self, "best_estimator_"):

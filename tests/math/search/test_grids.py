@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import KFold
 
 from imcc import KERNEL_SEARCH, IMCCClassifierCV
 from imcc._math.search.results import edges_of_grid
-from imcc.baselines import LLSFCV, KernelRidgeBaseline
+from imcc.baselines import KernelRidgeBaseline
 from imcc.estimators import EdgeOfGridWarning
 from imcc.estimators.imcc_cv import GRIDS
 from imcc.metrics import METRICS
@@ -128,46 +127,3 @@ def test_a_best_setting_at_the_edge_is_a_warning(small_problem):
         assert wide.fit(X, Y).best_score_ > far.best_score_
     with pytest.warns(EdgeOfGridWarning, match="largest of width_scales"):
         KernelRidgeBaseline([1.0], width_scales=[0.05, 0.1, 0.2]).fit(X, Y)
-
-
-def test_the_table_of_settings(small_problem):
-    pandas = pytest.importorskip("pandas")
-    X, Y, *_ = small_problem
-    search = IMCCClassifierCV(
-        1.0, [0.1, 1.0], 0.1, [3, 8], kernels=["rbf", "linear"], width_scales=[0.5, 1.0],
-        random_state=0,
-    )  # fmt: skip
-    with pytest.raises(NotFittedError):
-        search.to_frame()
-    frame = search.fit(X, Y).to_frame()
-    assert isinstance(frame, pandas.DataFrame)
-    assert len(frame) == 2 * 2 * 3
-    assert frame.index[0] == search.best_index_
-    assert frame["rank_test_score"].is_monotonic_increasing
-    assert frame["mean_test_score"].is_monotonic_decreasing
-    assert set(frame.columns) == set(search.cv_results_)
-    assert frame.columns[0] == "param_alpha"
-    assert frame["param_beta"].dtype == np.float64
-    assert frame["param_width_scale"].isna().sum() == 4
-    for place, row in frame.iterrows():
-        assert row["params"] == search.cv_results_["params"][place]
-
-
-def test_the_table_by_another_metric(small_problem):
-    pytest.importorskip("pandas")
-    X, Y, *_ = small_problem
-    several = {"scoring": ["coverage", "one_error"], "refit": "coverage"}
-    for search in (
-        IMCCClassifierCV(1.0, [0.1, 1.0], 0.1, 3, **several, random_state=0),
-        KernelRidgeBaseline([0.1, 1.0], **several),
-        LLSFCV([0.1, 1.0], [0.1, 1.0], 1.0, max_iter=5000, **several),
-    ):
-        frame = search.fit(X, Y).to_frame()
-        assert frame["rank_test_coverage"].is_monotonic_increasing
-        assert frame.index[0] == search.best_index_
-        assert search.to_frame(by="one_error")["rank_test_one_error"].is_monotonic_increasing
-        with pytest.raises(ValueError, match="by must be one of 'coverage', 'one_error'"):
-            search.to_frame(by="score")
-    undecided = clone(search).set_params(refit=False).fit(X, Y)
-    with pytest.raises(ValueError, match="by must be one of"):
-        undecided.to_frame()
