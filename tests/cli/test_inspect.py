@@ -45,7 +45,7 @@ def test_a_model(imcc, pets):
     assert "6 of 6 clusters" in text
     found = json.loads(imcc(*start, "--json").stdout)
     assert found["card"]["label_names"] == list(LABELS)
-    assert len(found["inspection"]["clusters"]) == 6
+    assert len(found["inspection"]["sizes"]) == 6
     assert found["inspection"]["correlations"]["total"] is None
     assert "--html" in imcc(*start, pets / "train.csv", code=2).stderr
     assert "--schema" in imcc(*start, "--schema", "x.toml", code=2).stderr

@@ -10,10 +10,6 @@ from imcc.inspection import inspect_model, nearest_rows
 from tests.naive import inspection as naive
 
 
-def signs(Y):
-    return 2.0 * Y - 1
-
-
 def model(**options):
     return IMCCClassifier(**{"n_clusters": 6, "random_state": 0, **options})
 
@@ -56,20 +52,19 @@ def test_clusters(small_problem):
     X, Y, *_ = small_problem
     clf = model(n_clusters=(3, 4)).fit(X, Y)
     found = inspect_model(clf, Y=Y)
-    assert [c.clustering for c in found.clusters] == [0, 0, 0, 1, 1, 1, 1]
-    for cluster in found.clusters:
-        members = (clf.assignment_ == cluster.index).any(axis=1)
-        assert cluster.size == members.sum()
-        np.testing.assert_allclose(cluster.shares, Y[members].mean(axis=0))
-        np.testing.assert_allclose(cluster.soft_labels, signs(Y)[members].mean(axis=0))
+    assert found.clusterings.tolist() == [0, 0, 0, 1, 1, 1, 1]
+    for cluster in range(7):
+        members = (clf.assignment_ == cluster).any(axis=1)
+        assert found.sizes[cluster] == members.sum()
+        np.testing.assert_allclose(found.shares[cluster], Y[members].mean(axis=0))
         distances = np.linalg.norm(X - X[members].mean(axis=0), axis=1)
-        nearest = nearest_rows(clf, clf.cluster_centers_[cluster.index], X, n_nearest=3)
+        nearest = nearest_rows(clf, clf.cluster_centers_[cluster], X, n_nearest=3)
         assert list(nearest.rows) == np.argsort(distances)[:3].tolist()
-    assert [c.size for c in found.largest(7)] == sorted(clf.cluster_sizes_, reverse=True)
+    assert found.sizes[found.largest(7)].tolist() == sorted(clf.cluster_sizes_, reverse=True)
     json.dumps(found.to_dict())
     frame = found.to_frame()
     assert frame.index.names == ["clustering", "cluster", "size"]
-    np.testing.assert_array_equal(frame, [cluster.shares for cluster in found.clusters])
+    np.testing.assert_array_equal(frame, found.shares)
 
 
 def test_text(small_problem):
@@ -78,7 +73,7 @@ def test_text(small_problem):
     text = repr(found)
     assert text.startswith("Inspection of a model of 90 rows and 4 labels, 12 clusters")
     assert "... and 2 more" in text
-    assert f"{found.largest(1)[0].shares.max():.0%}" in text
+    assert f"{found.shares[found.largest(1)].max():.0%}" in text
 
 
 def test_what_is_not_known_is_left_out(small_problem):
@@ -138,8 +133,7 @@ def test_models_trained_with_weights_keep_none(small_problem):
     weights = np.random.default_rng(0).uniform(0.5, 2, len(X))
     clf = IMCCClassifier(n_clusters=4, random_state=0).fit(X, Y, sample_weight=weights)
     found = inspect_model(clf)
-    sizes = [cluster.size for cluster in found.clusters]
-    np.testing.assert_allclose(sizes, clf.cluster_sizes_)
-    assert sum(sizes) == pytest.approx(weights.sum())
+    np.testing.assert_array_equal(found.sizes, clf.cluster_sizes_)
+    assert found.sizes.sum() == pytest.approx(weights.sum())
     with pytest.raises(ValueError, match="sample_weight"):
         inspect_model(clf, Y)

@@ -170,8 +170,7 @@ def _print_inspected(about: dict[str, Any]) -> None:
         found = about["inspection"]
         largest = found.largest(_TOP)
         print_table(
-            f"Virtual examples: {len(largest)} of {len(found.clusters)} clusters, the largest "
-            "first",
+            f"Virtual examples: {len(largest)} of {len(found.sizes)} clusters, the largest first",
             (">cluster", ">rows", "carry"),
-            [(one.index, one.size, found.frequent_labels(one, 4)) for one in largest],
+            [(k, found.sizes[k], found.frequent_labels(k, 4)) for k in largest],
         )

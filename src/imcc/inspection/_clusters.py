@@ -38,32 +38,6 @@ _TOLERANCE = 1e-4
 
 
 @dataclass(frozen=True)
-class Cluster:
-    """A cluster of training rows and its virtual example.
-
-    Attributes
-    ----------
-    index : int
-        Row in ``cluster_centers_``.
-    clustering : int
-        Index of the clustering that it belongs to.
-    size : int or float
-        Number of rows in the cluster; their total weight if the model was fitted with sample
-        weights.
-    shares : ndarray of shape (n_labels,)
-        Fraction of these rows that have each label.
-    soft_labels : ndarray of shape (n_labels,)
-        Soft labels of the virtual example, ``2 * shares - 1``.
-    """
-
-    index: int
-    clustering: int
-    size: float
-    shares: np.ndarray
-    soft_labels: np.ndarray
-
-
-@dataclass(frozen=True)
 class LabelCorrelations:
     """Correlations of the labels, and the part of them that the virtual examples carry.
 
@@ -128,8 +102,12 @@ class Inspection(Result):
     ----------
     label_names : tuple of str
         Names of the labels.
-    clusters : tuple of Cluster
-        One entry per virtual example.
+    clusterings : ndarray of shape (n_clusters,)
+        Clustering that each cluster belongs to.
+    sizes : ndarray of shape (n_clusters,)
+        Number of rows per cluster; their total weight if the model was fitted with sample weights.
+    shares : ndarray of shape (n_clusters, n_labels)
+        Fraction of the rows of a cluster that have each label.
     assignment : ndarray of shape (n_samples, n_clusterings)
         Cluster of each training row, per clustering.
     correlations : LabelCorrelations
@@ -137,12 +115,14 @@ class Inspection(Result):
     """
 
     label_names: tuple[str, ...]
-    clusters: tuple[Cluster, ...]
+    clusterings: np.ndarray
+    sizes: np.ndarray
+    shares: np.ndarray
     assignment: np.ndarray
     correlations: LabelCorrelations
 
-    def largest(self, count: int) -> list[Cluster]:
-        """Return the largest clusters.
+    def largest(self, count: int) -> list[int]:
+        """Return the indices of the largest clusters.
 
         Parameters
         ----------
@@ -151,30 +131,31 @@ class Inspection(Result):
 
         Returns
         -------
-        list of Cluster
+        list of int
+            Rows of ``sizes`` and ``shares``, and of ``cluster_centers_`` of the model.
         """
         check_count("count", count)
-        return sorted(self.clusters, key=lambda cluster: (-cluster.size, cluster.index))[:count]
+        return np.argsort(-self.sizes, kind="stable")[:count].tolist()
 
     def _title(self) -> str:
         return (
             f"Inspection of a model of {len(self.assignment):,} rows and {len(self.label_names):,} "
-            f"labels, {len(self.clusters):,} clusters; the largest and their most frequent labels:"
+            f"labels, {len(self.sizes):,} clusters; the largest and their most frequent labels:"
         )
 
     def _table(self) -> dict[str, list[Any]]:
-        largest = self.largest(len(self.clusters))
+        largest = self.largest(len(self.sizes))
         return {
-            "cluster": [str(cluster.index) for cluster in largest],
-            "rows": [cluster.size for cluster in largest],
+            "cluster": list(map(str, largest)),
+            "rows": self.sizes[largest].tolist(),
             "labels": [self.frequent_labels(cluster, 3) for cluster in largest],
         }
 
-    def frequent_labels(self, cluster: Cluster, count: int) -> str:
+    def frequent_labels(self, cluster: int, count: int) -> str:
         """Return the most frequent labels of a cluster and their shares, as text."""
-        order = np.argsort(-cluster.shares, kind="stable")[:count]
-        present = [j for j in order if cluster.shares[j] > 0]
-        text = ", ".join(f"{self.label_names[j]} {cluster.shares[j]:.0%}" for j in present)
+        shares = self.shares[cluster]
+        order = np.argsort(-shares, kind="stable")[:count]
+        text = ", ".join(f"{self.label_names[j]} {shares[j]:.0%}" for j in order if shares[j] > 0)
         return text or "no label"
 
     def to_frame(self) -> Any:
@@ -186,13 +167,12 @@ class Inspection(Result):
             Fraction of the rows of a cluster that have the label, indexed by ``clustering``,
             ``cluster`` and ``size``.
         """
-        index: dict[str, list[Any]] = {
-            "clustering": [cluster.clustering for cluster in self.clusters],
-            "cluster": [cluster.index for cluster in self.clusters],
-            "size": [cluster.size for cluster in self.clusters],
+        index = {
+            "clustering": self.clusterings.tolist(),
+            "cluster": list(range(len(self.sizes))),
+            "size": self.sizes.tolist(),
         }
-        shares = np.array([cluster.shares for cluster in self.clusters])
-        return as_frame(shares, index, list(self.label_names))
+        return as_frame(self.shares, index, list(self.label_names))
 
 
 def inspect_model(
@@ -215,9 +195,9 @@ def inspect_model(
     Returns
     -------
     Inspection
-        With ``clusters`` (``index``, ``size``, ``shares`` of the labels and ``soft_labels`` of
-        each), ``largest(count)``, ``correlations`` (``total``, ``carried``,
-        ``share``, ``by_chance`` and ``strongest(count)``); ``to_frame()`` and ``to_dict()``.
+        With ``sizes`` of the clusters and ``shares`` of the labels in them, ``largest(count)``,
+        ``correlations`` (``total``, ``carried``, ``share``, ``by_chance`` and
+        ``strongest(count)``); ``to_frame()`` and ``to_dict()``.
 
     Raises
     ------
@@ -235,10 +215,10 @@ def inspect_model(
     >>> from imcc.inspection import inspect_model
     >>> X, Y = make_multilabel_classification(100, n_classes=3, random_state=0)
     >>> found = inspect_model(IMCCClassifier(n_clusters=4, random_state=0).fit(X, Y), Y=Y)
-    >>> len(found.clusters), sum(cluster.size for cluster in found.clusters)
+    >>> len(found.sizes), int(found.sizes.sum())
     (4, 100)
-    >>> found.clusters[0].shares.shape
-    (3,)
+    >>> found.shares.shape
+    (4, 3)
     >>> found.correlations.share < 1
     True
     """
@@ -266,19 +246,11 @@ def inspect_model(
     owners = np.zeros(len(clf.cluster_sizes_), dtype=int)
     for k, column in enumerate(assignment.T):
         owners[column] = k
-    clusters = tuple(
-        Cluster(
-            index=j,
-            clustering=int(owners[j]),
-            size=clf.cluster_sizes_[j].item(),
-            shares=(clf.soft_labels_[j] + 1) / 2,
-            soft_labels=clf.soft_labels_[j],
-        )
-        for j in range(len(owners))
-    )
     return Inspection(
         label_names=names,
-        clusters=clusters,
+        clusterings=owners,
+        sizes=clf.cluster_sizes_,
+        shares=(clf.soft_labels_ + 1) / 2,
         assignment=assignment,
         correlations=_label_correlations(clf, names, assignment.shape[1], together),
     )
