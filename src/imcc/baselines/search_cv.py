@@ -176,7 +176,6 @@ class SparseLinearCV(SearchClassifier):
             self._store_best(index, key)
             if self.refit is False:
                 return
-            start = time.perf_counter()
             try:
                 model = self.estimator_for(self.best_params_)
                 self.best_estimator_ = model.fit(X, y, sample_weight=sample_weight)
@@ -188,7 +187,6 @@ class SparseLinearCV(SearchClassifier):
                     stacklevel=4,
                 )
                 continue
-            self.refit_time_ = time.perf_counter() - start
             self.n_iter_ = self.best_estimator_.n_iter_
             return
         raise UnboundedError("no setting that is bounded on the folds is bounded on all rows")
@@ -265,8 +263,6 @@ class LLSFCV(SparseLinearCV):
         ``fits_of_full_search`` and ``fits_unbounded``.
     n_splits_ : int
         Number of folds.
-    refit_time_ : float
-        Seconds that the final fit took; not if ``refit=False``.
     n_iter_ : int
         Number of iterations of ``best_estimator_``; not if ``refit=False``.
     calibration_ : LogisticMaps
@@ -395,8 +391,6 @@ class JFSCCV(SparseLinearCV):
         ``fits_of_full_search`` and ``fits_unbounded``.
     n_splits_ : int
         Number of folds.
-    refit_time_ : float
-        Seconds that the final fit took; not if ``refit=False``.
     n_iter_ : int
         Number of iterations of ``best_estimator_``; not if ``refit=False``.
     calibration_ : LogisticMaps

@@ -71,12 +71,10 @@ class SearchClassifier(LogOddsClassifierMixin, BaseEstimator):
         """Store the results, and delete the best setting of an earlier fit."""
         self._remember_target(target)
         self.n_splits_ = n_splits
-        self.multimetric_ = not (isinstance(self.scoring, str) or callable(self.scoring))
         self.cv_results_ = results
         for name in ("index_", "params_", "score_", "estimator_"):
             self.__dict__.pop(f"best_{name}", None)
-        for name in ("refit_time_", "calibration_"):
-            self.__dict__.pop(name, None)
+        self.__dict__.pop("calibration_", None)
 
     def _store_best(self, index: int, key: str) -> None:
         """Store the selected setting; ``key`` is the part of the columns of its metric."""

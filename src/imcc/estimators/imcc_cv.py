@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -153,12 +152,8 @@ default=None
         ``mean_test_*``, ``std_test_*``, ``rank_test_*``, and times, which are the total of a fold
         divided evenly among its settings.  Losses are not negated; rank 1 is the best setting in
         any case.
-    multimetric_ : bool
-        Whether there are several metrics.
     n_splits_ : int
         Number of folds.
-    refit_time_ : float
-        Seconds that the fit on all rows took.
     calibration_ : LogisticMaps
         Maps from scores to log-odds, with ``slope`` and ``offset`` of shape (n_labels,).  Only with
         ``calibrate=True``.
@@ -333,11 +328,9 @@ default=None
             if message := _edges(results, key, grid, folds):
                 warnings.warn(message, EdgeOfGridWarning, stacklevel=3)
         if self.refit is not False:
-            start = time.perf_counter()
             chosen = self.estimator_for(self.best_params_)
             with part(1, pieces, "fitting the best setting"):
                 self.best_estimator_ = chosen.fit(given, y, sample_weight=sample_weight)
-            self.refit_time_ = time.perf_counter() - start
         if calibrate:
             # By identity: an entry of n_clusters may be None or an array.
             of_best = self.best_params_["n_clusters"]
