@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     )
     from imcc.datasets import load_dataset
     from imcc.estimators import (
-        KERNEL_SEARCH,
         IMCCClassifier,
         IMCCClassifierCV,
         KernelEnsembleClassifier,
@@ -35,7 +34,6 @@ __version__ = "0.1.0"
 # Where the names that users type come from.  They are imported when they are first used, so that
 # ``import imcc`` and the command line start without scikit-learn.
 _NAMES = {
-    "KERNEL_SEARCH": "estimators",
     "IMCCClassifier": "estimators",
     "IMCCClassifierCV": "estimators",
     "KernelEnsembleClassifier": "estimators",
@@ -60,7 +58,6 @@ _PACKAGES = (
 )
 
 __all__ = [
-    "KERNEL_SEARCH",
     "IMCCClassifier",
     "IMCCClassifierCV",
     "KernelEnsembleClassifier",

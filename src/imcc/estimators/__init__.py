@@ -18,12 +18,11 @@ from imcc._math.thresholds import choose_thresholds
 from imcc.estimators.calibrator import MultilabelCalibrator
 from imcc.estimators.cross_fit import cross_fit_scores, label_scores, top_labels
 from imcc.estimators.imcc import IMCCClassifier
-from imcc.estimators.imcc_cv import KERNEL_SEARCH, IMCCClassifierCV
+from imcc.estimators.imcc_cv import IMCCClassifierCV
 from imcc.estimators.kernel_ensemble import KernelEnsembleClassifier
 from imcc.estimators.thresholds import GuaranteedThresholds, TunedThresholds
 
 __all__ = [
-    "KERNEL_SEARCH",
     "EdgeOfGridWarning",
     "GuaranteedThresholds",
     "IMCCClassifier",

@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 
-from imcc import KERNEL_SEARCH, IMCCClassifierCV
+from imcc import IMCCClassifierCV
 from imcc._math.search.results import edges_of_grid
 from imcc.baselines import KernelRidgeBaseline
 from imcc.estimators import EdgeOfGridWarning
-from imcc.estimators.imcc_cv import GRIDS
 from imcc.metrics import METRICS
 
 
@@ -55,7 +54,6 @@ def test_parameters_are_as_given():
     assert clone(search).get_params() == params
     assert search.set_params(grid="default").get_params()["alphas"] is None
     assert repr(IMCCClassifierCV(grid="paper")) == "IMCCClassifierCV(grid='paper')"
-    assert GRIDS["default"]["width_scales"] == KERNEL_SEARCH["width_scales"]
 
 
 @pytest.mark.parametrize("metric", METRICS)

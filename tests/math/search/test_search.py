@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from joblib import parallel_config
+from sklearn.base import clone
 from sklearn.cluster import DBSCAN, AgglomerativeClustering
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit
 from threadpoolctl import threadpool_limits
 
-from imcc import KERNEL_SEARCH, IMCCClassifier, IMCCClassifierCV
+from imcc import IMCCClassifier, IMCCClassifierCV
 from imcc._math.search.fold import _evaluate
 from imcc._math.search.grid import DistinctLabels, _pairs_by_rho
 from imcc._math.search.results import by_rank, cv_results, rank_settings
@@ -248,10 +249,13 @@ def test_held_out_rows_have_no_influence_on_training(small_problem):
 
 def test_jobs_make_no_difference(small_problem):
     X, Y, *_ = small_problem
-    expected = IMCCClassifierCV(**SMALL, **KERNEL_SEARCH, random_state=0).fit(X, Y)
+    search = IMCCClassifierCV(**SMALL, random_state=0).set_params(
+        kernels=["rbf", "laplacian"], width_scales=[0.25, 0.5, 1.0, 2.0]
+    )
+    expected = clone(search).fit(X, Y)
     alone = expected.cv_results_["mean_test_score"]
     with parallel_config("threading"):
-        threads = IMCCClassifierCV(**SMALL, **KERNEL_SEARCH, random_state=0, n_jobs=2).fit(X, Y)
+        threads = search.set_params(n_jobs=2).fit(X, Y)
     np.testing.assert_allclose(threads.cv_results_["mean_test_score"], alone, atol=1e-12)
 
 
