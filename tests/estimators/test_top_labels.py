@@ -60,8 +60,6 @@ def test_classes_and_tables():
     model = TableClassifier(ENSEMBLE).fit(table, ["rainy", "windy"])
     labels, values = top_labels(model, table, 1)
     np.testing.assert_array_equal(values[:, 0], model.predict_proba(table).max(axis=1))
-    tags = [[model.label_names_[j]] for j in labels[:, 0]]
-    assert model.predict_tags(table.to_dict("list"), top=1) == tags
 
 
 def test_what_cannot_be_cut_into_blocks_is_refused():

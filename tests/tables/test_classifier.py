@@ -80,12 +80,8 @@ def test_probabilities_where_the_classifier_has_them():
     model = TableClassifier(MultilabelCalibrator(IMCC, cv=3), weights={}).fit(frame, labels)
     chances = model.predict_proba(frame)
     np.testing.assert_array_equal(model.predict(frame), chances >= 0.5)
-    top = model.predict_tags(frame, top=2)
-    assert all(len(row) == 2 for row in top)
-    best = model.label_names_[chances.argmax(axis=1)]
-    assert [row[0] for row in top] == best.tolist()
-    with pytest.raises(ValueError, match="top must be"):
-        model.predict_tags(frame, top=0)
+    rows = [model.label_names_[row >= 0.5].tolist() for row in chances]
+    assert model.predict_tags(frame) == rows
 
 
 @pytest.mark.parametrize("weight", [0.01, 100.0])
@@ -468,7 +464,6 @@ def test_records_are_rows(fitted):
     records = rows.astype(object).where(rows.notna(), None).to_dict("records")
     np.testing.assert_array_equal(model.decision_function(records), model.decision_function(rows))
     assert model.predict_tags(records[:1]) == model.predict_tags(rows[:1])
-    assert model.predict_tags(records, top=2) == model.predict_tags(rows, top=2)
     del records[3]["town"]
     with pytest.raises(ImccError, match=r"row 3 .*'town'"):
         model.predict(records)

@@ -23,7 +23,6 @@ from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.progress import part, report_progress
 from imcc._utils.validation import (
     check_choice,
-    check_count,
     check_probability_thresholds,
     check_sample_weight,
     check_thresholds,
@@ -34,7 +33,7 @@ from imcc._utils.validation import (
 from imcc._utils.wrappers import fit_with, uses_groups
 from imcc.estimators import KernelEnsembleClassifier, TunedThresholds
 from imcc.estimators.base import FitScoreMixin, HeldOutMixin, labelled_frame
-from imcc.estimators.cross_fit import deciding_method, label_scores, top_labels
+from imcc.estimators.cross_fit import deciding_method, label_scores
 from imcc.tables._columns import as_table
 from imcc.tables._encoder import WEIGHTS, TableEncoder, blocks_of
 from imcc.tables._infer import column_options, infer_schema
@@ -338,27 +337,23 @@ class TableClassifier(HeldOutMixin, FitScoreMixin, BaseEstimator):
         check_is_fitted(self, "estimator_")
         return self.estimator_.decision_function(as_table(X))
 
-    def predict_tags(self, X: Any, top: int | None = None) -> list[list[str]]:
+    def predict_tags(self, X: Any) -> list[list[str]]:
         """Return the names of the predicted labels of each row.
 
         Parameters
         ----------
         X : pandas or polars data frame, pyarrow table, dict of columns, or list of records
             Columns are matched by name.
-        top : int, default=None
-            If given, this many labels with the highest probabilities (or scores) are returned per
-            row, best first, instead of the predicted ones.
 
         Returns
         -------
         list of list of str
+
+        See Also
+        --------
+        imcc.estimators.top_labels : The labels with the highest probabilities.
         """
-        if top is None:
-            return [self.label_names_[row > 0].tolist() for row in self.predict(X)]
-        check_count("top", top)
-        check_is_fitted(self, "estimator_")
-        best, _ = top_labels(self.estimator_, as_table(X), top)
-        return [self.label_names_[row].tolist() for row in best]
+        return [self.label_names_[row > 0].tolist() for row in self.predict(X)]
 
     def score(self, X: Any, y: Any, *, sample_weight: Any = None) -> float:
         """Return the subset accuracy, the fraction of rows with all labels predicted correctly.
