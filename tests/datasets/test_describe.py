@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from imcc.datasets import Dataset, describe, load_dataset
+from imcc.datasets import Dataset, describe
 
 X = np.array([[1.0, 2], [0, 0], [1, 2], [1, 2], [0, np.nan], [5, 6]])
 Y = np.array([[1, 1, 0, 0], [0, 0, 0, 1], [1, 1, 0, 0], [1, 0, 0, 1], [1, 0, 0, 1], [0, 0, 0, 0]])
@@ -32,8 +32,6 @@ def test_by_hand(facts):
     assert facts.all_zero_rows == 1
     assert facts.unlabelled_rows == 1
     assert facts.missing_values == 1
-    pairs = [(p.first, p.second, p.count, p.jaccard) for p in facts.co_occurrences]
-    assert pairs == [("a", "b", 2, 0.5), ("a", "d", 2, 0.4)]
 
 
 def test_feature_type():
@@ -41,16 +39,6 @@ def test_feature_type():
     assert describe(Dataset([[0.0, 0.5]], [[1]])).feature_type == "numeric"
     assert describe(Dataset(sp.csr_array([[0.0, 1.0]]), [[1]])).feature_type == "nominal"
     assert describe(Dataset(sp.csr_array([[0.0, 2.0]]), [[1]])).feature_type == "numeric"
-
-
-def test_n_pairs():
-    yeast = load_dataset("yeast")
-    assert len(describe(yeast, n_pairs=3).co_occurrences) == 3
-    assert describe(yeast, n_pairs=0).co_occurrences == ()
-    strengths = [pair.jaccard for pair in describe(yeast, n_pairs=50).co_occurrences]
-    assert strengths == sorted(strengths, reverse=True)
-    with pytest.raises(ValueError, match="n_pairs"):
-        describe(yeast, n_pairs=-1)
 
 
 def test_labels_that_never_or_always_occur():
@@ -65,13 +53,11 @@ def test_prints_well(facts):
     text = str(facts)
     assert text.startswith("small\n  rows                 6\n")
     assert "labels never on      1 ('never')" in text
-    assert "a + b: 2, 0.500" in text
 
 
 def test_goes_through_json(facts):
     found = json.loads(json.dumps(facts.to_dict(), allow_nan=False))
     assert found["label_counts"]["a"] == 4
-    assert found["co_occurrences"][0]["jaccard"] == 0.5
 
 
 def test_what_cannot_be_described(toy):

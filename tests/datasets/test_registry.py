@@ -81,7 +81,7 @@ def test_the_others_can_be_loaded(name):
     info = dataset_info(name)
     dataset = load_dataset(name)
     assert dataset.name == name
-    assert describe(dataset, n_pairs=0).feature_type == info.feature_type
+    assert describe(dataset).feature_type == info.feature_type
     assert dataset.fingerprint() == info.fingerprint
 
 

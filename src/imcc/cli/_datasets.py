@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from imcc.tables import KnownColumns, Schema
     from imcc.tables._load import TableSource
 
-# Labels, and pairs of labels, that are shown.
+# Labels that are shown.
 _TOP = 10
 # Parameters of imcc.datasets.read that are not for --read.
 _NOT_READ = ("path", "inputs", "labels", "label_prefix", "schema", "drop")
@@ -115,7 +115,7 @@ def describe(
         else:
             dataset = load_numbers(inputs, labels, columns)
             about["source"] = dataset.source
-    facts = None if dataset is None else data.describe(dataset, n_pairs=_TOP)
+    facts = None if dataset is None else data.describe(dataset)
     if schema_to is not None:
         write_schema(schema, schema_to, known)
     if as_json:
@@ -197,12 +197,6 @@ def _print_description(facts: Description, is_table: bool) -> None:
                 (name, count, f"{count / facts.n_rows:.3f}", "█" * round(24 * count / most))
                 for name, count in counts
             ],
-        )
-    if facts.co_occurrences:
-        print_table(
-            "Labels that occur together",
-            ("label", "and", ">rows", ">Jaccard"),
-            [(p.first, p.second, p.count, f"{p.jaccard:.3f}") for p in facts.co_occurrences],
         )
 
 

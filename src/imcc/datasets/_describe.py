@@ -9,29 +9,8 @@ from typing import Any
 import numpy as np
 
 from imcc._utils.plain import to_plain
-from imcc._utils.validation import check_number
 from imcc.datasets._dataset import Dataset
 from imcc.datasets._errors import listed
-
-
-@dataclass(frozen=True)
-class CoOccurrence:
-    """Two labels that occur together.
-
-    Attributes
-    ----------
-    first, second : str
-        The labels.
-    count : int
-        Number of rows with both labels.
-    jaccard : float
-        ``count`` divided by the number of rows with at least one of the labels.
-    """
-
-    first: str
-    second: str
-    count: int
-    jaccard: float
 
 
 @dataclass(frozen=True)
@@ -71,8 +50,6 @@ class Description:
         Number of rows without labels.
     missing_values : int
         Number of feature values that are NaN.
-    co_occurrences : tuple of CoOccurrence
-        The pairs of labels with the largest Jaccard index.
     """
 
     name: str
@@ -94,7 +71,6 @@ class Description:
     all_zero_rows: int
     unlabelled_rows: int
     missing_values: int
-    co_occurrences: tuple[CoOccurrence, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dict of plain Python objects for JSON; NaN becomes None."""
@@ -130,29 +106,22 @@ class Description:
 
     def __str__(self) -> str:
         width = max(len(name) for name, _ in self.facts())
-        lines = [self.name, *(f"  {name:<{width}}  {value}" for name, value in self.facts())]
-        if self.co_occurrences:
-            lines.append("  strongest co-occurrences (rows with both, Jaccard index)")
-        lines += [
-            f"    {pair.first} + {pair.second}: {pair.count}, {pair.jaccard:.3f}"
-            for pair in self.co_occurrences
-        ]
-        return "\n".join(lines)
+        return "\n".join(
+            [self.name, *(f"  {name:<{width}}  {value}" for name, value in self.facts())]
+        )
 
 
 def _counted(names: tuple[str, ...]) -> str:
     return f"{len(names)} ({listed(names)})" if names else "0"
 
 
-def describe(dataset: Dataset, *, n_pairs: int = 10) -> Description:
+def describe(dataset: Dataset) -> Description:
     """Summarise a data set.
 
     Parameters
     ----------
     dataset : Dataset
         The data.
-    n_pairs : int, default=10
-        Number of label co-occurrences to return.
 
     Returns
     -------
@@ -165,14 +134,11 @@ def describe(dataset: Dataset, *, n_pairs: int = 10) -> Description:
     >>> facts = describe(load_dataset("yeast"))
     >>> facts.n_label_sets, round(facts.cardinality, 3), round(facts.density, 3)
     (198, 4.237, 0.303)
-    >>> facts.co_occurrences[0]
-    CoOccurrence(first='Class12', second='Class13', count=1799, jaccard=0.99...)
     """
     if not isinstance(dataset, Dataset):
         raise TypeError(f"dataset must be a Dataset, got {type(dataset).__name__}")
     if dataset.n_rows == 0:
         raise ValueError(f"the data set {dataset.name!r} has no rows to describe")
-    check_number("n_pairs", n_pairs, at_least=0)
     counts = dataset.Y.sum(axis=0)
     label_counts = dict(zip(dataset.label_names, counts.tolist(), strict=True))
     present = counts[counts > 0]
@@ -201,7 +167,6 @@ def describe(dataset: Dataset, *, n_pairs: int = 10) -> Description:
         all_zero_rows=int(np.count_nonzero(zero_rows)),
         unlabelled_rows=int(np.count_nonzero(dataset.Y.sum(axis=1) == 0)),
         missing_values=int(np.count_nonzero(np.isnan(values))),
-        co_occurrences=_strongest(dataset, int(n_pairs)),
     )
 
 
@@ -221,25 +186,3 @@ def _duplicates(dataset: Dataset) -> tuple[int, int]:
             duplicates += 1
             conflicts += int(not np.array_equal(dataset.Y[earlier], dataset.Y[row]))
     return duplicates, conflicts
-
-
-def _strongest(dataset: Dataset, n_pairs: int) -> tuple[CoOccurrence, ...]:
-    Y = dataset.Y.astype(np.float64)  # products of floats are much faster, and exact here
-    together = (Y.T @ Y).astype(np.int64)
-    counts = np.diag(together)
-    first, second = np.triu_indices(dataset.n_labels, k=1)
-    both = together[first, second]
-    either = counts[first] + counts[second] - both
-    jaccard = both / np.maximum(either, 1)
-    # Ties are ordered by count, then by the order of the labels.
-    order = np.lexsort((-both, -jaccard))[:n_pairs]
-    return tuple(
-        CoOccurrence(
-            dataset.label_names[first[i]],
-            dataset.label_names[second[i]],
-            int(both[i]),
-            float(jaccard[i]),
-        )
-        for i in order
-        if both[i] > 0
-    )
