@@ -2,7 +2,7 @@
 
     python -m imcc_paper.ensemble_speed --threads 2 --csv results/ensemble_speed.csv
     python -m imcc_paper.ensemble_speed --threads 2 --file Imdb.arff.bz2 \
-        --rows 1000 3000 10000 23000 43000 100000 --max-memory 12e9 --csv results/ensemble_speed.csv
+        --rows 1000 3000 10000 23000 43000 100000 --csv results/ensemble_speed.csv
     python -m imcc_paper.ensemble_speed --device cuda --data arts --methods ensemble \
         --csv results/ensemble_speed.csv      where there is a GPU; also with --file
     python -m imcc_paper.ensemble_speed --csv results/ensemble_speed.csv \
@@ -55,9 +55,7 @@ def split(name: str) -> tuple[Any, ...]:
 def model_of(method: str, options: argparse.Namespace) -> Any:
     """Return the classifier of a method."""
     if method == "ensemble":
-        return KernelEnsembleClassifier(
-            random_state=0, device=options.device, max_memory=options.max_memory
-        )
+        return KernelEnsembleClassifier(random_state=0, device=options.device)
     if method == "logistic":
         return LogisticRegressionBaseline(random_state=0)
     from lightgbm import LGBMClassifier
@@ -193,7 +191,6 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--threads", type=int, help="of BLAS and LightGBM; all cores by default")
     parser.add_argument("--device", help="a device of the ensemble, such as cuda")
-    parser.add_argument("--max-memory", type=float, help="of the ensemble, in bytes")
     parser.add_argument("--picture", type=Path, help="draw the measurements of --csv, measure none")
     options = parser.parse_args()
     if options.picture:
