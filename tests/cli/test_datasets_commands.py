@@ -43,7 +43,6 @@ def test_describe_a_name():
     output = good("describe", "yeast").stdout
     assert re.search(r"distinct label sets +198 \(0\.082 per row\)", output)
     assert re.search(r"Class12 +1816 +0\.751", output)
-    assert re.search(r"Class12 +Class13 +1799 +0\.991", output)
 
 
 def test_describe_a_file_is_the_same_command(tmp_path):
