@@ -217,14 +217,15 @@ def test_kinds_of_tables(table, tabular):
         found = explain_columns(tabular, x, background)
         np.testing.assert_allclose(found.contributions, expected, atol=1e-12)
     as_dict = frame.iloc[10:20].to_dict("list")
-    found = explain_columns(tabular, frame.iloc[[3]].to_dict("list"), as_dict)
+    found = explain_columns(tabular, frame.iloc[3].to_dict(), as_dict)
     np.testing.assert_allclose(found.contributions, expected, atol=1e-12)
     # A dict has other types than a column: whole numbers, and missing values without a type.
-    x = {**frame.iloc[[3]].to_dict("list"), "age": [40], "town": [None]}
-    expected = explain_columns(tabular, pd.DataFrame(x), frame.iloc[10:20])
+    x = {**frame.iloc[3].to_dict(), "age": 40, "town": None}
+    expected = explain_columns(tabular, x, frame.iloc[10:20])
     assert expected.values[:2] == ("missing", "40")
     as_text = frame.iloc[10:20].astype(object).where(frame.notna(), "").astype(str)
     for background in (
+        pl.from_pandas(frame.iloc[10:20]),
         pa.Table.from_pandas(frame.iloc[10:20]),
         pa.Table.from_pandas(as_text),
     ):

@@ -243,7 +243,7 @@ def explain_columns(
     model : classifier
         A fitted classifier.
     x : array-like, data frame, Arrow table or sparse matrix of one row
-        The row to explain; may also be a vector.
+        The row to explain; may also be a vector or a dict of columns.
     background : array-like, data frame, Arrow table or sparse matrix
         Rows that the row is compared with: the training rows, or other typical rows.
     n_background : int, default=50

@@ -30,7 +30,7 @@ class Mixer:
     Attributes
     ----------
     columns : tuple of str
-    table : ndarray, CSR matrix, data frame or Arrow table
+    table : ndarray, CSR matrix, data frame (pandas, polars) or Arrow table
         The one row, followed by the background rows.
     owners : ndarray of shape (n_features,) or None
         Index of the column that each feature of an array or a matrix belongs to; None for a data
@@ -70,7 +70,9 @@ class Mixer:
 
     def _take(self, name: str, places: np.ndarray) -> Any:
         column, kind = self.table[name], _frame_kind(self.table)
-        return column.array.take(places) if kind == "pandas" else column.take(places)
+        if kind == "pandas":
+            return column.array.take(places)
+        return column.gather(places) if kind == "polars" else column.take(places)
 
     def differs(self) -> np.ndarray:
         """Return where background rows differ from the one row, shape (n_rows, n_columns)."""
@@ -96,7 +98,7 @@ class Mixer:
             if kind == "pandas":
                 values = column.astype(object).where(column.notna(), None).tolist()
             else:
-                values = column.to_pylist()
+                values = column.to_list() if kind == "polars" else column.to_pylist()
             found.append([None if value != value else value for value in values])
         return found
 
@@ -123,12 +125,18 @@ def make_mixer(
     model : classifier
         A fitted classifier; only the columns that it uses are mixed, if it stores their names.
     x : array-like, data frame, Arrow table or sparse matrix of one row
-        May also be a vector.
+        May also be a vector or a dict of columns.
     background : array-like, data frame, Arrow table or sparse matrix
     feature_names : sequence of str, default=None
         Names of the columns of an array; by default those stored by the model.
     """
-    x, kind = as_rows(x), _frame_kind(background)
+    if isinstance(x, Mapping):
+        x = as_rows({name: [v] if np.ndim(v) == 0 else v for name, v in x.items()})
+        if _frame_kind(background) == "pandas":
+            x = x.to_pandas()
+        elif _frame_kind(background) == "polars":
+            x = require("polars", "Mixing rows").from_arrow(x)
+    kind = _frame_kind(background)
     if kind is None:
         is_sparse = sp.issparse(background)
         background = background.tocsr() if is_sparse else np.asarray(background)
@@ -157,9 +165,13 @@ def make_mixer(
         pa = require("pyarrow", "Mixing rows")
         columns = {name: _joined_columns(pa, x[name], background[name]) for name in names}
         joined = pa.table(columns)
-    else:
+    elif kind == "pandas":
         pandas = require("pandas", "Mixing rows")
         joined = pandas.concat([x[names], background[names]], ignore_index=True)
+    else:
+        polars = require("polars", "Mixing rows")
+        parts = [x.select(names), background.select(names)]
+        joined = polars.concat(parts, how="vertical_relaxed")
     return Mixer(tuple(names), joined)
 
 
@@ -184,23 +196,20 @@ def _joined_columns(pa: Any, own: Any, others: Any) -> Any:
 
 
 def as_rows(table: Any) -> Any:
-    """Return a dict of columns as an Arrow table, a frame of polars as one of pandas.
-
-    A list of rows becomes an array.
-    """
+    """Return a dict of columns as an Arrow table, and a list of rows as an array."""
     if isinstance(table, Mapping):
         pa = require("pyarrow", "A dict of columns")
         columns = {str(name): pa.array(v, from_pandas=True) for name, v in table.items()}
         return pa.table(columns)
-    if hasattr(table, "gather_every"):
-        return table.to_pandas()
     return table if hasattr(table, "shape") else np.asarray(table)
 
 
 def _frame_kind(table: Any) -> str | None:
     if hasattr(table, "iloc") and hasattr(table, "columns"):
         return "pandas"
-    return "arrow" if hasattr(table, "num_rows") and hasattr(table, "column_names") else None
+    if hasattr(table, "num_rows") and hasattr(table, "column_names"):
+        return "arrow"
+    return "polars" if hasattr(table, "gather_every") and hasattr(table, "columns") else None
 
 
 def _names(table: Any) -> list[str]:
