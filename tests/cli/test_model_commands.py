@@ -74,9 +74,9 @@ def test_tune_is_the_search(imcc, pets, tmp_path, training):
         ("--set", "n_clusters=2"),
         ("--set", "kernels=linear,"),
         ("--thresholds", "micro_f1"),
-        ("--thresholds", "f1"),
+        ("--thresholds", "f1", "--folds", "3"),
         ("--calibrate",),
-        ("--set", "cv=3"),
+        ("--folds", "3"),
         ("--seed", "7"),
     ],
     ids=" ".join,
@@ -98,7 +98,7 @@ def test_every_option_of_tune_counts(imcc, pets, tmp_path, tuned, changed):
         ("betas=-1", "betas must be"),
         ("beta=1", "Invalid parameter 'beta'"),
         ("betas", "not a name and a value"),
-        ("cv=1", "n_splits=1"),
+        ("cv=3", "--folds"),
         ("random_state=3", "--seed"),
         ("scoring=coverage", "--metric"),
         ("grid=small", "grid must be"),
@@ -172,7 +172,7 @@ def test_quiet_and_stdin(imcc, pets, tmp_path):
 
 
 def test_named_data_and_arff(imcc, tmp_path):
-    small = (*one_setting(8, kernels="linear"), "--set", "cv=2")
+    small = (*one_setting(8, kernels="linear"), "--folds", "2")
     done = imcc("tune", "yeast", *small, "-o", tmp_path / "y.skops", "--json")
     assert json.loads(done.stdout)["data_name"] == "yeast"
     done = imcc("evaluate", tmp_path / "y.skops", "yeast", "--json")

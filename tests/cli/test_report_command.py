@@ -41,6 +41,7 @@ def test_what_is_written_is_what_the_name_says(store, tmp_path):
         (["{store}", "--control", "nobody"], 2, "control must be one of"),
         (["{store}", "-o", "notes.tex"], 1, "notes.tex already exists and is not a report"),
         (["{store}", "-o", "notes.csv"], 1, "notes.csv already exists"),
+        (["."], 2, "is a folder, not a store"),
         (["{store}", "-o", "none/r.html"], 1, "there is no folder"),
         (["{store}", "-o", "t.md"], 2, "-o must end in .html"),
         (["{store}", "-o", "t.tex", "--control", "imcc"], 2, "--control"),

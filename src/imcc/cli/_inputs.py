@@ -57,7 +57,7 @@ def sources(inputs: tuple[str, ...], **reading: Any) -> list[Any]:
 
 
 def _standard_input(max_bytes: int | None = None, **_: Any) -> Any:
-    """Return what is read from the standard input: CSV, unless a format is given."""
+    """Return what is read from the standard input; its name only says that it is CSV."""
     from imcc.datasets._files import Content
 
     content, name = sys.stdin.buffer.read(), "stdin.csv"

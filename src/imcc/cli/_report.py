@@ -40,6 +40,8 @@ def report(store: Path, output: Path | None, control: str | None, published: str
     from imcc.experiment import Store
     from imcc.report import write_report, write_tables
 
+    if store.is_dir():
+        raise click.UsageError(f"{store} is a folder, not a store of results.")
     path = output or store.with_suffix(".html")
     if path.suffix not in (".html", ".tex", ".csv"):
         raise click.UsageError("-o must end in .html, .tex or .csv.")

@@ -138,6 +138,7 @@ def _as_text(cell: object) -> Text:
 # Arguments whose options have other names.
 _OPTIONS = {
     "criterion": "thresholds",
+    "cv": "folds",
     "n_jobs": "jobs",
     "overwrite": "force",
     "random_state": "seed",

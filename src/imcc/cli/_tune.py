@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from imcc.tables._load import TableSource
 
 # Parameters of the estimators that have options of their own.
-_OPTIONS = ("calibrate", "max_time", "random_state", "refit", "scoring")
+_OPTIONS = ("calibrate", "cv", "max_time", "random_state", "refit", "scoring")
 # Seconds of the search with --fast.
 _FAST_SECONDS = 10.0
 
@@ -73,6 +73,11 @@ _FAST_SECONDS = 10.0
     "means score 0 or probability 1/2.  [default: f1 for the ensemble of a table, otherwise none]",
 )
 @click.option(
+    "--folds",
+    type=click.IntRange(min=2),
+    help="Number of folds of cross-validations; the ensemble leaves out single rows.  [default: 5]",
+)
+@click.option(
     "--max-time",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
@@ -96,6 +101,7 @@ def tune(
     metric: str | None,
     calibrate: bool,
     thresholds: str | None,
+    folds: int | None,
     max_time: float | None,
     fast: bool,
     seed: int,
@@ -156,7 +162,7 @@ def tune(
             n_labels = dataset.n_labels
     if is_table and not (quiet or as_json):
         print_schema(schema, f"{source.name}: {source.table.num_rows:,} rows", known.drop)
-    cv = KFold(5, shuffle=True, random_state=seed)
+    cv = KFold(folds or 5, shuffle=True, random_state=seed)
     # Labels of a row cannot be ranked if there is only one; most metrics are of rankings.
     is_ranked = not (is_search and n_labels == 1)
     metric = metric or ("average_precision" if is_ranked else "hamming_loss")

@@ -115,7 +115,7 @@ def make_plan(
         member = others + kernel + 24.0 * values + max(converted * values, 16.0 * cells)
         # Labels are worked on in blocks, and kernels as well, but for those in float64 on the host.
         whole = precision == "float64" and not device_entries
-        member += panels + 40.0 * min(entries, cells if whole else float(n**2))
+        member += panels + 40.0 * min(entries, cells if whole else max(cells, float(n**2)))
         # A screening holds three matrices in float32.
         screened = max(rows for rows, _ in ROUNDS if 12 * rows**2 <= max(kernel, 12e6))
         n_bytes = always + max(member, 56.0 * values, blending)
