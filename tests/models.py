@@ -40,10 +40,10 @@ MODELS = {
     "guaranteed": GuaranteedThresholds(
         IMCCClassifier(**IMCC), recall=0.3, confidence=0.3, random_state=0
     ),
-    "ensemble": KernelEnsembleClassifier(views=("raw", "ranks", "tfidf"), random_state=0),
-    "corrected by trees": KernelEnsembleClassifier(
-        views=("raw", "ranks", "tfidf"), trees="all", random_state=0
+    "ensemble": KernelEnsembleClassifier(
+        views=("raw", "ranks", "tfidf"), trees=False, random_state=0
     ),
+    "with trees": KernelEnsembleClassifier(views=("raw", "ranks", "tfidf"), random_state=0),
     "calibrated": MultilabelCalibrator(IMCCClassifier(**IMCC), cv=3),
     "calibrated, isotonic": MultilabelCalibrator(IMCCClassifier(**IMCC), cv=3, method="isotonic"),
     "kernel ridge": KernelRidgeBaseline(cv=3),

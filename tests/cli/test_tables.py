@@ -347,7 +347,7 @@ def test_fast_and_a_limit_on_the_time(imcc, short, tmp_path):
     imcc(*start, "--fast", "--quiet")
     model = load_model(tmp_path / "m.skops")
     ensemble = innermost(model)
-    assert (ensemble.max_time, model.trees, ensemble.n_trees_) == (10.0, False, 0)
+    assert (ensemble.max_time, ensemble.trees, ensemble.n_trees_) == (10.0, False, 0)
     imcc(*start, "--max-time", "1e-9", "--quiet")
     ensemble = innermost(load_model(tmp_path / "m.skops"))
     assert ensemble.max_time == 1e-9

@@ -31,7 +31,7 @@ ENSEMBLE = KernelEnsembleClassifier(random_state=0)
 HOLD_OUT = [
     IMCCClassifierCV(**SMALL),
     ENSEMBLE,
-    KernelEnsembleClassifier(views=("raw",), trees="all", random_state=0),
+    KernelEnsembleClassifier(views=("raw",), random_state=0),
     MultilabelCalibrator(PLAIN, cv=3),
     TunedThresholds(PLAIN, cv=3),
     TunedThresholds(ENSEMBLE, cv="held_out"),

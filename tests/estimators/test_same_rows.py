@@ -155,7 +155,7 @@ def test_ensembles_of_dense_and_of_sparse_rows_are_the_same(problems, view):
     np.testing.assert_allclose(found, expected, atol=1e-8)
 
 
-@pytest.mark.parametrize("inner", ["rbf", "ensemble", "corrected by trees", "thresholds"])
+@pytest.mark.parametrize("inner", ["rbf", "ensemble", "with trees", "thresholds"])
 def test_same_scores_of_every_form_of_a_table(inner):
     pa = pytest.importorskip("pyarrow")
     rng = np.random.default_rng(1)

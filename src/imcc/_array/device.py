@@ -290,6 +290,15 @@ def n_cores() -> int:
     return int(cpu_count())
 
 
+def n_threads() -> int:
+    """Return the number of threads that may compute: :func:`n_cores`, or fewer if it is limited.
+
+    For example by OMP_NUM_THREADS or by a ``with`` statement around the call.
+    """
+    counts = (library.get_num_threads() for library in _controller().lib_controllers)
+    return min(n_cores(), max((count for count in counts if count), default=1))
+
+
 # Held by the Python thread that limits BLAS.
 _holder = RLock()
 

@@ -37,6 +37,7 @@ PARTS: dict[str, str] = {
     "Chi2Kernel": "imcc._math.kernels:Chi2Kernel",
     "EnsembleMember": "imcc._math.ensemble.model:Member",
     "EnsembleModel": "imcc._math.ensemble.model:EnsembleModel",
+    "EnsembleTrees": "imcc._math.ensemble.model:TreeMember",
     "EnsembleSpace": "imcc._math.ensemble.views:Space",
     "EnsembleView": "imcc._math.ensemble.views:View",
     "IsotonicMap": "imcc._math.score_maps:IsotonicMap",

@@ -172,7 +172,9 @@ def tune(
         classifier = IMCCClassifierCV(cv=cv, scoring=list(scored), refit=metric, random_state=seed)
     else:
         limit = max_time or (_FAST_SECONDS if fast else None)
-        classifier = KernelEnsembleClassifier(scoring=metric, max_time=limit, random_state=seed)
+        classifier = KernelEnsembleClassifier(
+            scoring=metric, trees=not fast, max_time=limit, random_state=seed
+        )
     classifier.set_params(**chosen)
     # The held-out scores of the ensemble of a table are also those for the thresholds, which
     # the table classifier chooses.
@@ -184,7 +186,6 @@ def tune(
             model: Any = TableClassifier(
                 _wrapped(classifier, calibrate, None if held_out else wanted, cv),
                 thresholds=wanted if held_out else None,
-                trees=False if fast else "auto",
                 random_state=seed,
                 **known.parameters(),
             )

@@ -19,10 +19,12 @@ from imcc._array.device import (
     explained_memory_errors,
     free_bytes,
     host_bytes,
+    n_threads,
     on_device,
     require_memory,
 )
 from imcc._math.ensemble.members import Labels
+from imcc._math.ensemble.model import EnsembleModel
 from imcc._math.ensemble.plan import (
     FEWEST_LANDMARKS,
     PATIENT_ROWS,
@@ -32,7 +34,6 @@ from imcc._math.ensemble.plan import (
 )
 from imcc._math.ensemble.search import RECIPE, Fitted, Options, fit_ensemble
 from imcc._math.ensemble.selection import CRITERIA
-from imcc._math.ensemble.trees import MANY_ROWS
 from imcc._math.ensemble.views import VIEWS, choose_views, is_mostly_zero
 from imcc._math.fitting import warn_of_patterns
 from imcc._math.search.grid import check_list
@@ -53,8 +54,6 @@ from imcc.estimators.base import LogOddsClassifierMixin, restore_on_failure
 REMEDY = "use fewer rows, or a larger max_memory"
 # Share of the memory that is there to use by default; the rest is for the other arrays of a user.
 _SHARE = 0.8
-# Labels up to which trees are fitted by default; each takes about as long as all kernels of it.
-_MOST_TREE_LABELS = 100
 
 
 class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
@@ -65,16 +64,14 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
     the best ones to all rows.  One Cholesky factor gives a model and the exact leave-one-out
     scores of all rows.  The scores are converted to log-odds per label, and a greedy selection
     finds the members and weights whose mean log-odds have the lowest log loss.  Linear logistic
-    models of words, and trees that correct the mean log-odds, join where that lowers the held-out
-    log loss clearly.
+    models of words, and boosted trees, join where that lowers the held-out log loss clearly.
 
     Parameters
     ----------
     views : "auto" or sequence of str, default="auto"
-        Views of the features: "raw", "standard", "ranks", "root", "unit" and "tfidf".  "auto"
-        means "raw", "unit" and "tfidf" if more than 80 % of the entries are 0, and otherwise the
-        first four; sparse rows are then converted to dense ones, as "standard", "ranks" and "root"
-        always do.
+        Views of the features: "raw", "tfidf", "standard", "ranks" and "root".  "auto" means the
+        first two if more than 80 % of the entries are 0, and otherwise the other three; sparse
+        rows are then converted to dense ones, as "standard", "ranks" and "root" always do.
     scoring : str or callable, default="average_precision"
         Metric to select kernels and penalties by: a name from :data:`imcc.metrics.METRICS`,
         "log_loss", or a function of labels (bool) and log-odds, both of shape (n_samples,
@@ -83,11 +80,8 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
     linear : bool, default=True
         Whether linear models may join, for rows that are mostly zero and have at least 300
         columns.
-    trees : "auto", "all", sequence of int or None, default="auto"
-        Columns of X that boosted trees may look at to correct the mean log-odds, which they do if
-        the held-out log loss gets clearly lower.  "auto" means all columns from 8,000 rows on, for
-        up to 100 labels: with fewer rows, kernels alone are about as accurate.  None means no
-        trees.
+    trees : bool, default=True
+        Whether boosted trees may join, for up to 100 labels, the most frequent ones.
     unknown : {"exact", "mean"}, default="exact"
         How members are fitted if some labels are unknown (NaN in y).  "exact" fits each label to
         the rows in which it is known; each distinct set of known rows needs factors of its own for
@@ -118,9 +112,11 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
     ----------
     members_ : list of dict
         The members in descending order of weight: ``weight``, ``view``, ``kernel`` ("rbf",
-        "laplacian" or "linear"), ``width_scale``, ``width``, ``penalty`` and ``coupling``.  Empty
-        if all labels are constant or all rows are equal; the scores are then the log-odds of the
-        smoothed label frequencies.
+        "laplacian", "linear" or "trees"), ``width_scale``, ``width``, ``penalty`` and
+        ``coupling``.  The view of trees is "columns", or "columns and log-odds" of all labels; for
+        labels without trees, the other members have all the weight.  Empty if all labels are
+        constant or all rows are equal; the scores are then the log-odds of the smoothed label
+        frequencies.
     search_results_ : dict of ndarray
         All settings that were tried, one entry per trial: ``n_samples``, ``param_*`` and
         ``score``.  Scores of different numbers of rows are not comparable.
@@ -191,7 +187,7 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         views: str | Sequence[str] = "auto",
         scoring: str | Callable[..., float] = "average_precision",
         linear: bool = True,
-        trees: str | Sequence[int] | None = "auto",
+        trees: bool = True,
         unknown: str = "exact",
         max_memory: float | None = None,
         max_time: float | None = None,
@@ -287,9 +283,7 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         if known is not None:
             self._check_known(known)
         like = on_device(np.empty((0, 1)) if is_numpy(given) else given, self.device)
-        columns = self._tree_columns(X.shape[1], *target.signs.shape)
-        n_seen = 0 if columns is None else len(columns)
-        plan = self._plan(host, target.signs.shape[1], n_seen, like)
+        plan = self._plan(host, target.signs.shape[1], like)
         with explained_memory_errors(f"the ensemble of {host.shape[0]} rows", REMEDY):
             signs = asarray(target.signs[kept], like, "float32")
             fitted = fit_ensemble(
@@ -301,10 +295,11 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
                     binary=target.kind == "binary",
                     linear=bool(self.linear),
                     exact=self.unknown == "exact",
-                    tree_columns=columns,
+                    trees=bool(self.trees),
                     max_seconds=self.max_time,
                     seed=draw_seed(self.random_state),
                     plan=plan,
+                    threads=n_threads(),
                     say=_say if self.verbose else None,
                 ),
             )
@@ -324,22 +319,7 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
             if getattr(self, name) is not None:
                 check_number(name, getattr(self, name), above=0)
 
-    def _tree_columns(self, count: int, n: int, n_labels: int) -> np.ndarray | None:
-        """Return the columns that trees may look at."""
-        if self.trees is None:
-            return None
-        if isinstance(self.trees, str):
-            check_choice("trees", self.trees, ["auto", "all"])
-            wanted = self.trees == "all" or (n >= MANY_ROWS and n_labels <= _MOST_TREE_LABELS)
-            return np.arange(count) if wanted else None
-        columns = np.asarray(self.trees)
-        if columns.ndim != 1 or (len(columns) and columns.dtype.kind not in "iu"):
-            raise InvalidArgumentError("trees", f"must be numbers of columns, got {self.trees!r}")
-        if len(columns) and not 0 <= columns.min() <= columns.max() < count:
-            raise InvalidArgumentError("trees", f"must be from 0 to {count - 1}, got {columns}")
-        return columns.astype(np.int64)
-
-    def _plan(self, X: Features, n_labels: int, n_tree_columns: int, like: Array) -> Plan:
+    def _plan(self, X: Features, n_labels: int, like: Array) -> Plan:
         """Decide whether kernels are exact, and refuse what does not fit, before it is tried."""
         there = host_bytes() if is_numpy(like) else free_bytes(like)
         available = _SHARE * there if self.max_memory is None else float(self.max_memory)
@@ -351,7 +331,7 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
             # The first member is fitted in any case, after the screening.
             within = rows_within(self.max_time / 2)
             most_rows, limit = min((most_rows, limit), (within, "take too long (max_time)"))
-        sizes = (X, n_labels, available, n_tree_columns)
+        sizes = (X, n_labels, available, bool(self.trees))
         plan = make_plan(*sizes, most_rows, block_entries(like))
         if plan.n_landmarks:
             if plan.n_landmarks < min(FEWEST_LANDMARKS, n):
@@ -388,15 +368,11 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
 
     def _remember(self, fitted: Fitted, plan: Plan, given: Any) -> None:
         self._model = fitted.model.moved(given)
-        self.members_ = [
-            {"weight": member.weight, **member.setting, "width": member.width}
-            for member in fitted.model.members
-        ]
+        self.members_ = _members(fitted.model)
         self.search_results_ = _table(fitted)
         self.held_out_score_ = fitted.score
         self.scoring_ = fitted.criterion
-        trees = fitted.model.trees
-        self.n_trees_ = 0 if trees is None else len(trees.output)
+        self.n_trees_ = sum(len(member.trees.output) for member in fitted.model.trees)
         self.precision_ = plan.precision
         self.n_landmarks_ = plan.n_landmarks
         self.planned_bytes_ = plan.n_bytes
@@ -408,6 +384,22 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         host = small_indices(to_numpy(X))
         with explained_memory_errors(f"scoring {X.shape[0]} rows", "score fewer rows at a time"):
             return asarray(self._model.log_odds(host), X)
+
+
+def _members(model: EnsembleModel) -> list[dict[str, Any]]:
+    """Return what ``members_`` says of a model."""
+    found = [
+        {"weight": member.weight, **member.setting, "width": member.width}
+        for member in model.members
+    ]
+    for member in model.trees:
+        # Averaged with the mean of those before.
+        found = [{**other, "weight": other["weight"] * (1 - member.share)} for other in found]
+        sees = member.sees_log_odds(model.anchors.shape[1])
+        view = "columns and log-odds" if sees else "columns"
+        setting = {"view": view, "kernel": "trees", "width_scale": 0.0, "penalty": 0.0}
+        found.append({"weight": member.share, **setting, "coupling": 0.0, "width": 0.0})
+    return sorted(found, key=lambda member: -member["weight"])
 
 
 def _held_out(fitted: Fitted, kept: Any, n: int) -> np.ndarray:

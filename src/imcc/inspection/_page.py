@@ -45,10 +45,16 @@ _VIEWS = {
     "standard": "standardised columns",
     "ranks": "ranks within each column",
     "root": "square roots",
-    "unit": "rows scaled to unit length",
     "tfidf": "words weighted by how rare they are",
+    "columns": "the columns as they are",
+    "columns and log-odds": "the columns and the other members' log-odds of all labels",
 }
-_KERNELS = {"rbf": "smooth kernel", "laplacian": "rough kernel", "linear": "linear model"}
+_KERNELS = {
+    "rbf": "smooth kernel",
+    "laplacian": "rough kernel",
+    "linear": "linear model",
+    "trees": "boosted trees",
+}
 
 
 def model_page(
@@ -597,7 +603,6 @@ def _made_of(model: Any) -> dict[str, Any]:
     return {
         "members": members,
         "tried": len(ensemble.search_results_["score"]) if ensemble is not None else 0,
-        "trees": len(getattr(ensemble, "trees_", None) or {}),
         "tuned": first_with(model, "thresholds_") is not None,
         "calibrated": first_with(model, "maps_") is not None,
         "kinds": kinds,

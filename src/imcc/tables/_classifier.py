@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from imcc._math.ensemble.members import Labels
 from imcc._math.ensemble.search import best_average_precision
-from imcc._math.ensemble.trees import MANY_ROWS
 from imcc._math.thresholds import CRITERIA
 from imcc._utils.errors import InvalidArgumentError
 from imcc._utils.progress import part, report_progress
@@ -81,11 +80,6 @@ class TableClassifier(HeldOutMixin, FitScoreMixin, BaseEstimator):
         and None for other classifiers.  With a threshold of 1/2, a rare label may never be
         predicted, even if its probabilities are well calibrated.  Classifiers without held-out
         scores are fitted five more times.
-    trees : "auto" or bool, default="auto"
-        Whether the log-odds are corrected by boosted trees, if that decreases the log loss of
-        held-out rows: the parameter ``trees`` of the classifier.  They look at the columns that are
-        not text, and from 8,000 rows on at words, too.  "auto" means yes if the classifier has the
-        parameter, as :class:`imcc.KernelEnsembleClassifier` does, and there are such columns.
     unknown_labels : bool, default=False
         Whether missing values in label columns of the table are unknown labels: each label is then
         learned from the rows in which it is known, if the classifier supports that.  Otherwise they
@@ -154,7 +148,6 @@ class TableClassifier(HeldOutMixin, FitScoreMixin, BaseEstimator):
         weights: Mapping[str, float] | str = "auto",
         separator: str | None = None,
         thresholds: str | None = "auto",
-        trees: str | bool = "auto",
         unknown_labels: bool = False,
         random_state: Any = None,
     ) -> None:
@@ -166,7 +159,6 @@ class TableClassifier(HeldOutMixin, FitScoreMixin, BaseEstimator):
         self.weights = weights
         self.separator = separator
         self.thresholds = thresholds
-        self.trees = trees
         self.unknown_labels = unknown_labels
         self.random_state = random_state
 
@@ -248,7 +240,7 @@ class TableClassifier(HeldOutMixin, FitScoreMixin, BaseEstimator):
         with part(1, shares, "turning columns into features"):
             features = encoder.fit_schema(table, schema)
         with part(2, shares, "fitting"):
-            classifier = self._classifier(encoder, features, groups)
+            classifier = self._classifier(groups)
             fit_with(classifier, features, Y, sample_weight=sample_weight, groups=groups)
         self.estimator_ = Pipeline([("table", encoder), ("classifier", classifier)])
         self.weights_ = weights
@@ -437,9 +429,9 @@ class TableClassifier(HeldOutMixin, FitScoreMixin, BaseEstimator):
     def _uses_groups(self) -> bool:  # type: ignore[override]
         return uses_groups(self._chosen()) or self.thresholds not in (None, "auto")
 
-    def _classifier(self, encoder: TableEncoder, features: Any, groups: Any) -> Any:
-        """Return the unfitted classifier, with trees and thresholds if requested."""
-        chosen = self._with_trees(self._chosen(), encoder, features)
+    def _classifier(self, groups: Any) -> Any:
+        """Return the unfitted classifier, with thresholds if requested."""
+        chosen = self._chosen()
         wanted, holds_out = self.thresholds, hasattr(chosen, "fit_held_out")
         if wanted is None or (wanted == "auto" and not holds_out):
             return clone(chosen)
@@ -448,27 +440,6 @@ class TableClassifier(HeldOutMixin, FitScoreMixin, BaseEstimator):
         cv = "held_out" if holds_out else _folds(groups)
         criterion = "f1" if wanted == "auto" else wanted
         return TunedThresholds(clone(chosen), criterion=criterion, cv=cv)
-
-    def _with_trees(self, chosen: Any, encoder: TableEncoder, features: Any) -> Any:
-        """Return a classifier, with trees that correct it if they are wanted and can be had."""
-        if self.trees not in (True, False, "auto"):
-            raise InvalidArgumentError("trees", f"must be 'auto' or a bool, got {self.trees!r}")
-        if "trees" not in chosen.get_params(deep=False):
-            if self.trees is not True:
-                return chosen
-            raise InvalidArgumentError(
-                "trees",
-                "is for a classifier that has this parameter too, such as "
-                f"KernelEnsembleClassifier; {type(chosen).__name__} does not have it",
-            )
-        if self.trees is False:
-            return clone(chosen).set_params(trees=None)
-        text = encoder.schema_.of_kind("text")
-        plain = np.flatnonzero(~np.isin(encoder.feature_columns(), text))
-        if self.trees == "auto" and not len(plain):
-            return chosen
-        all_columns = features.shape[0] >= MANY_ROWS or not len(plain)
-        return clone(chosen).set_params(trees="all" if all_columns else plain.tolist())
 
     def _choose_weights(
         self,

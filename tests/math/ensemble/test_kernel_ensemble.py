@@ -35,7 +35,9 @@ def make(n=120, q=4, seed=0):
 
 
 def small(**changes):
-    return KernelEnsembleClassifier(**{"views": ("raw", "ranks"), "random_state": 0, **changes})
+    return KernelEnsembleClassifier(
+        **{"views": ("raw", "ranks"), "trees": False, "random_state": 0, **changes}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +110,7 @@ def test_members_and_table(fitted):
     assert set(table["param_view"]) == {"raw", "ranks"}
     assert fitted.held_out_score_ > table["score"].mean()
     assert fitted.scoring_ == "average_precision"
-    assert fitted.recipe_ == 2
+    assert fitted.recipe_ == 3
     assert (fitted.n_landmarks_, fitted.precision_) == (0, "float64")
 
 
@@ -136,7 +138,7 @@ def test_better_than_the_base_rates():
 
 @pytest.mark.parametrize(
     "change",
-    [{"views": ("root",)}, {"scoring": "log_loss"}, {"trees": "all"}],
+    [{"views": ("root",)}, {"scoring": "log_loss"}, {"trees": True}],
     ids=lambda change: next(iter(change)),
 )
 def test_every_parameter_has_an_effect(change):
@@ -162,8 +164,8 @@ def test_random_state_chooses_the_rows_of_the_screening(monkeypatch):
 
 
 def test_trees_that_take_too_long_are_said_to_be_skipped(data, monkeypatch):
-    monkeypatch.setattr(costs.Costs, "trees", lambda self: 1e12)
-    clf = small(trees="all", max_time=1000).fit(*data)
+    monkeypatch.setattr(costs.Costs, "trying_trees", lambda _: 1e12)
+    clf = small(trees=True, max_time=1000).fit(*data)
     assert (clf.n_trees_, clf.stopped_early_) == (0, True)
 
 
@@ -312,7 +314,7 @@ def test_sparse_rows_equal_dense_ones():
     X, Y = sparse_rows()
     one = KernelEnsembleClassifier(random_state=0).fit(X, Y)
     other = KernelEnsembleClassifier(random_state=0).fit(X.toarray(), Y)
-    assert set(one.search_results_["param_view"]) == {"raw", "unit", "tfidf"}
+    assert set(one.search_results_["param_view"]) == {"raw", "tfidf"}
     found = one.decision_function(X)
     np.testing.assert_allclose(found, other.decision_function(X.toarray()), atol=1e-7)
     np.testing.assert_allclose(found, one.decision_function(X.toarray()), atol=1e-7)
@@ -481,18 +483,18 @@ def test_the_plan_fits_the_memory_and_is_exact_where_it_can_be(gigabytes):
 def test_an_80_gb_device_has_room_for_exact_kernels_of_100_000_rows_and_its_blocks():
     X = np.broadcast_to(np.float32(0), (100_000, 1))
     there = get_config().device_entries
-    plan = planning.make_plan(X, 20, 0.8 * 80e9, 1, device_entries=there)
+    plan = planning.make_plan(X, 20, 0.8 * 80e9, device_entries=there)
     assert not plan.n_landmarks
     # Three blocks in float64, and three panels of columns, beside the matrix.
     panels = 3 * 4 * get_config().device_columns * len(X)
     assert plan.n_bytes > 4 * len(X) ** 2 + 3 * 8 * planning.DEVICE_ENTRIES + panels
-    assert plan.n_bytes > planning.make_plan(X, 20, 0.8 * 80e9, 1).n_bytes
+    assert plan.n_bytes > planning.make_plan(X, 20, 0.8 * 80e9).n_bytes
 
 
 def test_landmarks_take_no_longer_than_the_exact_kernels_of_a_fit_that_takes_minutes():
     def plan(n, available=1e12):
         X, most = np.broadcast_to(np.float32(0), (n, 1)), planning.PATIENT_ROWS
-        return planning.make_plan(X, 20, available, 1, most)
+        return planning.make_plan(X, 20, available, most_rows=most)
 
     most = planning.PATIENT_ROWS
     assert not plan(most).n_landmarks
@@ -542,20 +544,53 @@ def log_loss(model, X, Y):
 def test_trees_find_limits_that_kernels_miss(limits):
     X, Y, X_test, Y_test = limits
     alone = small().fit(X, Y)
-    clf = small(trees="all")
+    clf = small(trees=True)
     held_out = clf.fit_held_out(X, Y)
-    assert clf.n_trees_ == len(clf._model.trees.output)
-    assert set(clf._model.trees.output) == {0, 1}
-    assert log_loss(clf, X_test, Y_test) < log_loss(alone, X_test, Y_test)
+    assert clf.n_trees_ == sum(len(member.trees.output) for member in clf._model.trees) > 0
+    assert set(clf._model.trees[0].trees.output) == {0, 1}
+    assert log_loss(clf, X_test, Y_test) < 0.7 * log_loss(alone, X_test, Y_test)
     np.testing.assert_allclose(clf.held_out_score_, evaluate(Y, held_out)["average_precision"])
-    few = small(trees=[0, 1]).fit(X, Y)
-    assert set(few._model.trees.used) <= {0, 1, 2, 3}  # two columns, two log-odds
+
+
+def test_log_odds_with_trees_are_weighted_means(limits, monkeypatch):
+    """Those of all members, kernels and trees, with the weights of ``members_``."""
+    X, Y, X_test, _ = limits
+    # With both kinds of trees, at shares that say which is which.
+    # Two trials, a fold and all rows; another trial, a fold and all rows.
+    found = [(0.5, 2.0), (0.5, 1.0), (0.5, 1.0), (0.25, 1.0), (0.5, 1.0), (0.5, 1.0), (0.4, 1.0)]
+    shares = iter(found)
+    monkeypatch.setattr(search, "best_share", lambda *_: next(shares))
+    clf = small(trees=True).fit(X, Y)
+    first, second = clf._model.trees
+    rows = centered(X_test, clf._model.center)
+    before = small().fit(X, Y).decision_function(X_test)
+    added = first.trees.sums(rows[:, first.trees.used], 2) + first.added
+    middle = 0.75 * before + added
+    seen = np.hstack([rows, middle]).astype(np.float32)
+    added = second.trees.sums(seen[:, second.trees.used], 2) + second.added
+    np.testing.assert_allclose(clf.decision_function(X_test), 0.6 * middle + added, atol=1e-9)
+    weights = {member["view"]: member["weight"] for member in clf.members_}
+    np.testing.assert_allclose(weights["columns"], 0.25 * 0.6)
+    np.testing.assert_allclose(weights["columns and log-odds"], 0.4)
+    np.testing.assert_allclose(sum(member["weight"] for member in clf.members_), 1)
+
+
+def test_trees_that_see_log_odds_learn_how_labels_depend_on_each_other():
+    """The first label is the sign of a sum; the second says that the sum is small."""
+    rng = np.random.RandomState(0)
+    X = rng.randn(700, 12)
+    total = X @ rng.randn(12)
+    Y = np.column_stack([total > 0, np.abs(total) < 1.5]).astype(int)
+    clf = small(trees=True).fit(X[:400], Y[:400])
+    assert "columns and log-odds" in {member["view"] for member in clf.members_}
+    alone = log_loss(small().fit(X[:400], Y[:400]), X[400:], Y[400:])
+    assert log_loss(clf, X[400:], Y[400:]) < 0.7 * alone
 
 
 def test_without_signal_for_trees_the_model_is_as_it_was(data, fitted):
     X, _ = data
     Y = (np.random.RandomState(1).rand(len(X), 2) < 0.4).astype(int)
-    clf = small(trees="all").fit(X, Y)
+    clf = small(trees=True).fit(X, Y)
     assert clf.n_trees_ == 0
     found = clf.decision_function(X)
     np.testing.assert_array_equal(found, small().fit(X, Y).decision_function(X))
@@ -569,7 +604,9 @@ def test_trees_learn_nothing_from_which_labels_are_unknown():
     some = Y[:200].copy()
     some[some[:, 0] == 1, 1] = np.nan
     alone = log_loss(small().fit(X[:200], some), X[200:], Y[200:])
-    assert log_loss(small(trees="all").fit(X[:200], some), X[200:], Y[200:]) < 1.02 * alone
+    clf = small(trees=True).fit(X[:200], some)
+    assert log_loss(clf, X[200:], Y[200:]) < 1.02 * alone
+    assert "columns and log-odds" not in {member["view"] for member in clf.members_}
 
 
 def words(n=150, columns=320, seed=0):
@@ -629,8 +666,6 @@ def test_rows_of_another_library(data, fitted):
     [
         {"views": ("raw", "upside down")},
         {"scoring": "beauty"},
-        {"trees": "some"},
-        {"trees": [12]},
         {"max_time": 0},
         {"max_memory": -1},
     ],

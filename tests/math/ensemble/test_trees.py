@@ -14,17 +14,21 @@ def make(n=200, n_labels=2, seed=0):
     rng = np.random.RandomState(seed)
     X = rng.randn(n, 5).astype(np.float32)
     on = np.column_stack([X[:, 0] * X[:, 1] > 0, X[:, 2] > 0.3])[:, :n_labels]
-    return X, on, 0.5 * rng.randn(n, n_labels)
+    return X, on
 
 
-def boost(X, on, start, known=None, weight=None, groups=None, seed=0):
-    return Boosting(X, start, on, known, weight, groups, seed)
+def boost(X, on, known=None, weight=None, groups=None, seed=0, threads=1):
+    return Boosting(X, on, known, weight, groups, seed, threads)
 
 
-def added(X, on, start, **options):
-    """What trees of all rows add to their log-odds."""
-    boosting, rows = boost(X, on, start, **options), np.arange(len(X))
-    return boosting.added(boosting.fit(rows), rows)
+def log_odds(X, on, n_trees=20, **options):
+    """The log-odds of all rows by trees that were fitted to them."""
+    boosting, rows = boost(X, on, **options), np.arange(len(X))
+    return boosting.log_odds(*boosting.fit(rows, np.arange(on.shape[1]), n_trees), rows)
+
+
+def loss(z, on):
+    return np.logaddexp(0, np.where(on, -z, z)).mean(axis=0)
 
 
 @pytest.fixture
@@ -43,15 +47,16 @@ def boosters(monkeypatch):
 @pytest.mark.parametrize("sparse", [False, True])
 def test_sums_are_those_of_a_walk_through_each_tree(sparse, boosters, monkeypatch):
     monkeypatch.setattr(trees, "_ENTRIES", 500)  # several blocks of rows
-    X, on, start = make()
+    X, on = make()
     X = np.where(np.abs(X) > 0.7, X, 0).astype(np.float32)
     monkeypatch.setattr(trees, "BLOCK_ROWS", 20)
-    boosting = boost(sp.csr_matrix(X) if sparse else X, on, start)
-    sums = boosting.added(boosting.fit(np.arange(150)), np.arange(150, 200))
+    boosting = boost(sp.csr_matrix(X) if sparse else X, on)
+    found, start = boosting.fit(np.arange(150), np.arange(2), 20)
+    sums = boosting.log_odds(found, start, np.arange(150, 200)) - start
     dumps = [booster.dump_model()["tree_info"] for booster in boosters]
     structures = [[tree["tree_structure"] for tree in dump] for dump in dumps]
     expected = np.column_stack([sums_by_rows(own, X[150:]) for own in structures])
-    np.testing.assert_allclose(sums, expected, rtol=1e-12)
+    np.testing.assert_allclose(sums, expected, rtol=1e-9, atol=1e-12)
     assert np.abs(sums).max() > 0.1
 
 
@@ -64,78 +69,84 @@ def test_rows_at_a_threshold_go_to_the_left():
         np.testing.assert_array_equal(values > near, values.astype(float) > threshold)
 
 
-def test_scores_are_those_of_lightgbm(boosters):
-    X, on, start = make()
-    found = added(X, on, start)
+def test_log_odds_are_those_of_lightgbm_and_the_frequency(boosters):
+    X, on = make()
+    found = log_odds(X, on)
+    positives = on.sum(axis=0)
+    start = np.log(positives + 0.5) - np.log(len(X) - positives + 0.5)
     expected = np.column_stack([booster.predict(X, raw_score=True) for booster in boosters])
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found, start + expected, rtol=1e-9, atol=1e-12)
+    assert (loss(found, on) < 0.6 * loss(np.tile(start, (len(X), 1)), on)).all()
 
 
-def test_trees_start_at_the_log_odds():
-    """Where these are right already, trees add little."""
-    X, on, _ = make(600)
-    right = np.where(on, 6.0, -6.0)
-    far, near = added(X, on, np.zeros(on.shape)), added(X, on, right)
-    assert np.abs(near).mean() < 0.3 * np.abs(far).mean()
+def test_the_trial_finds_the_number_of_trees_with_the_lowest_loss_of_other_rows(monkeypatch):
+    monkeypatch.setattr(trees, "MOST_TREES", 60)
+    monkeypatch.setattr(trees, "_PATIENCE", 60)
+    X, on = make(600)
+    on ^= np.random.RandomState(1).rand(*on.shape) < 0.2  # too many trees learn the noise
+    boosting, train, test = boost(X, on), np.arange(300), np.arange(300, 600)
+    n_trees, found = boosting.trial(train, test, np.arange(2))
+    fits = [boosting.fit(train, np.arange(2), n) for n in range(1, 61)]
+    losses = [loss(boosting.log_odds(*fit, test), on[test]).sum() for fit in fits]
+    assert n_trees == np.argmin(losses) + 1 < 60
+    np.testing.assert_allclose(found, boosting.log_odds(*fits[n_trees - 1], test), rtol=1e-9)
 
 
 def test_rows_of_weight_zero_and_unknown_labels_do_not_count():
-    X, on, start = make(400)
+    X, on = make(400)
     wrong = on.copy()
     wrong[::2] = ~wrong[::2]
     weight = np.where(np.arange(400) % 2, 1.0, 0.0)
     known = np.repeat((weight > 0)[:, None], 2, axis=1)
-    one = added(X, wrong, start, weight=weight)
-    other = added(X, on, start, weight=weight)
-    unknown = added(X, wrong, start, known=known)
+    one = log_odds(X, wrong, weight=weight)
+    other = log_odds(X, on, weight=weight)
+    unknown = log_odds(X, wrong, known=known)
     np.testing.assert_array_equal(one, other)
     np.testing.assert_array_equal(unknown, other)
 
 
 def test_held_out_rows_are_scored_by_trees_of_the_other_folds():
-    X, on, _ = make(300)
+    X, on = make(300)
     groups = np.arange(300) // 3
-    part, weight = boost(X, on, np.zeros(on.shape), groups=groups).held_out(lambda: None)
-    assert weight > 0.5
+    boosting, both = boost(X, on, groups=groups), np.arange(2)
+    folds = list(boosting.held_out(both, 20))
+    assert sorted(np.concatenate([test for test, _ in folds])) == list(range(300))
+    for test, scores in folds:
+        train = np.setdiff1d(np.arange(300), test)
+        assert not set(groups[test]) & set(groups[train])
+        expected = boosting.log_odds(*boosting.fit(train, both, 20), test)
+        np.testing.assert_array_equal(scores, expected)
+        assert np.mean((scores > 0) == on[test]) > 0.8
     # A label that nothing explains: what was fitted to a row must not help to score it.
     noise = np.random.RandomState(1).rand(300, 1) > 0.5
-    assert boost(X, noise, np.zeros(noise.shape)).held_out(lambda: None)[1] < 0.3
-    assert np.mean((part > 0) == on) > 0.8
+    for test, scores in boost(X, noise).held_out(both[:1], 20):
+        assert loss(scores, noise[test]) > 0.69
 
 
-def test_labels_with_few_rows_are_left_as_they_are():
-    X, on, start = make(300)
-    on[:, 1] = False
-    on[:5, 1] = True
-    found = boost(X, on, start).fit(np.arange(300))
-    assert set(found.output) == {0}
-    nothing = boost(X, on[:, 1:], start[:, 1:])
-    assert nothing.held_out(lambda: None)[1] == 0
-    assert not nothing.added(nothing.fit(np.arange(300)), np.arange(300)).any()
+def test_only_frequent_labels_that_enough_rows_have_and_lack_are_fitted():
+    X, on = make(300)
+    on = np.column_stack([on, np.arange(300) < 5, np.arange(300) >= 5, np.arange(300) < 20])
+    np.testing.assert_array_equal(boost(X, on).labels(100), [0, 1, 4])
+    np.testing.assert_array_equal(boost(X, on).labels(2), [0, 1])
+    known = np.ones(on.shape, dtype=bool)
+    known[:15, 4] = False
+    np.testing.assert_array_equal(boost(X, on, known).labels(100), [0, 1])
+    np.testing.assert_array_equal(boost(X, on).labels(100, np.arange(8, 300)), [0, 1, 4])
+
+
+def test_a_label_that_no_row_of_a_fold_has_gets_its_frequency():
+    X, on = make()
+    found, start = boost(X, np.zeros_like(on)).fit(np.arange(len(X)), np.arange(2), 20)
+    assert len(found.output) == 0
+    np.testing.assert_allclose(start, np.log(0.5 / (len(X) + 0.5)))
+    np.testing.assert_array_equal(found.sums(np.ones((3, 0)), 2), np.zeros((3, 2)))
 
 
 @pytest.mark.parametrize("n", [300, 9000])
-def test_same_trees_whatever_the_threads(n, monkeypatch):
-    X, on, start = make(n)
-    found = []
-    for threads in (1, 2):
-        train = lightgbm.train
-
-        def limited(options, *args, train=train, threads=threads):
-            return train({**options, "num_threads": threads}, *args)
-
-        with monkeypatch.context() as patched:
-            patched.setattr(lightgbm, "train", limited)
-            found.append(boost(X, on, start).fit(np.arange(n)))
-    np.testing.assert_array_equal(found[0].threshold, found[1].threshold)
-    np.testing.assert_array_equal(found[0].value, found[1].value)
-
-
-def test_no_trees_add_nothing():
-    X, on, start = make()
-    empty = boost(X, np.zeros_like(on), start).fit(np.arange(len(X)))
-    assert len(empty.output) == 0
-    np.testing.assert_array_equal(empty.sums(np.ones((3, 0)), 2), np.zeros((3, 2)))
+def test_same_numbers_whatever_the_threads(n):
+    X, on = make(n)
+    one, other = (log_odds(X, on, threads=threads) for threads in (1, 2))
+    np.testing.assert_array_equal(one, other)
 
 
 def test_a_system_without_threads_is_told_what_to_install(monkeypatch):
@@ -143,6 +154,5 @@ def test_a_system_without_threads_is_told_what_to_install(monkeypatch):
         raise OSError("libgomp.so.1: cannot open shared object file")
 
     monkeypatch.setattr(trees.importlib, "import_module", missing)
-    X, on, start = make()
     with pytest.raises(ImportError, match="libgomp1"):
-        boost(X, on, start).fit(np.arange(200))
+        log_odds(*make())

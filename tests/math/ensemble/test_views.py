@@ -69,4 +69,4 @@ def test_views_are_chosen_by_the_share_of_zeros():
     assert tuple(choose_views("auto", X)) == DENSE_VIEWS
     assert tuple(choose_views("auto", sp.csr_matrix(X))) == DENSE_VIEWS
     assert tuple(choose_views("auto", sp.csr_matrix(np.eye(40)))) == SPARSE_VIEWS
-    assert choose_views(("unit",), X) == ["unit"]
+    assert choose_views(("raw",), X) == ["raw"]

@@ -8,9 +8,12 @@ from collections.abc import Callable
 import scipy.sparse as sp
 
 from imcc._math.ensemble.linear import INVERSE_PENALTIES, N_FOLDS, TRIED_LABELS
+from imcc._math.ensemble.trees import TRIED_ROWS
 from imcc._utils.progress import report_progress
 from imcc._utils.validation import Features
 
+# Trees that a label is expected to have.
+_USUAL_TREES = 120
 # Factor by which the costs may be wrong.
 _OFF = 1.5
 
@@ -83,6 +86,17 @@ class Costs:
         trial = len(INVERSE_PENALTIES) * min(self._n_labels, TRIED_LABELS) * one
         return trial, (N_FOLDS + 1) * self._n_labels * one
 
-    def trees(self) -> float:
-        """Return the cost of trees, with their folds."""
-        return 1.0 + 3.0 * self._n_labels * (0.04 + 2.7e-5 * self._n)
+    def trying_trees(self) -> float:
+        """Return the cost of trying trees, of a part of the rows and labels."""
+        n = min(self._n, TRIED_ROWS)
+        return min(self._n_labels, TRIED_LABELS) * _USUAL_TREES * self._tree(n)
+
+    def trees(self, n_trees: int, n_labels: int) -> float:
+        """Return the cost of trees of some labels, fitted once."""
+        return n_labels * n_trees * self._tree(self._n)
+
+    def _tree(self, n: int) -> float:
+        """Return the cost of a tree of n rows."""
+        sparse = sp.issparse(self._rows)
+        columns = 2.0 * self._rows.nnz / self._n if sparse else self._rows.shape[1]
+        return 2e-4 + 3e-9 * n * columns

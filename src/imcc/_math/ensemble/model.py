@@ -15,6 +15,7 @@ from imcc._math.ensemble.members import make_kernel
 from imcc._math.ensemble.trees import BLOCK_ROWS, Trees
 from imcc._math.ensemble.views import Space
 from imcc._math.kernels import row_blocks, squared_distances, squared_lengths
+from imcc._math.logistic import LogisticMaps
 from imcc._utils.progress import report_progress
 from imcc._utils.validation import Features
 
@@ -55,8 +56,70 @@ class Member:
 
 
 @dataclass(frozen=True)
+class TreeMember:
+    """Trees whose log-odds are averaged with those before them, for the labels that have trees.
+
+    Attributes
+    ----------
+    trees : Trees
+        They look at the columns of the rows, and maybe at the log-odds of all labels, which come
+        after the columns.  Their values are multiplied by share and calibration.
+    kept : ndarray of shape (q,)
+        What the log-odds before are multiplied by: one minus the share, or 1 without trees.
+    added : ndarray of shape (q,)
+        Added to all rows.
+    share : float
+        Of the trees in the weighted mean.
+    """
+
+    trees: Trees
+    kept: np.ndarray
+    added: np.ndarray
+    share: float
+
+    @classmethod
+    def averaged(
+        cls,
+        trees: Trees,
+        start: np.ndarray,
+        which: np.ndarray,
+        maps: LogisticMaps,
+        share: float,
+        n_labels: int,
+    ) -> TreeMember:
+        """Return the member for trees of some labels, whose sums begin at start."""
+        kept, added = np.ones(n_labels), np.zeros(n_labels)
+        factor = share * maps.slope
+        kept[which] -= share
+        added[which] = factor * start + share * maps.offset
+        value = trees.value * factor[trees.output]
+        output = which[trees.output].astype(np.int32)
+        return cls(replace(trees, value=value, output=output), kept, added, share)
+
+    def sees_log_odds(self, n_columns: int) -> bool:
+        """Return whether the trees look at log-odds, for rows of so many columns."""
+        return bool((self.trees.used >= n_columns).any())
+
+    def blended(self, rows: Features, log_odds: np.ndarray) -> np.ndarray:
+        """Return log-odds of rows, averaged with those of the trees."""
+        out = log_odds * self.kept + self.added
+        n_columns, used = rows.shape[1], self.trees.used
+        columns, labels = used[used < n_columns], used[used >= n_columns] - n_columns
+        for start in range(0, len(out), BLOCK_ROWS):
+            block = slice(start, start + BLOCK_ROWS)
+            own = rows[block] if len(out) > BLOCK_ROWS else rows
+            # To index the columns of few sparse rows takes longer than to make them dense.
+            few = sp.issparse(own) and own.shape[0] * own.shape[1] <= _SCORE_ENTRIES
+            own = own.toarray()[:, columns] if few else own[:, columns]
+            own = own.toarray() if sp.issparse(own) else own
+            seen = np.hstack([own, log_odds[block][:, labels]]).astype(np.float32)
+            out[block] += self.trees.sums(seen, log_odds.shape[1])
+        return out
+
+
+@dataclass(frozen=True)
 class EnsembleModel:
-    """The mean log-odds of some members, and what trees add to them.
+    """The mean log-odds of some members, averaged with those of trees.
 
     Attributes
     ----------
@@ -71,10 +134,8 @@ class EnsembleModel:
         The outputs that members score; all others have the same label in every training row.
     base : array of shape (n_outputs,)
         The log-odds of the smoothed base rates, which are the scores of the other outputs.
-    trees : Trees or None
-        What is added to some outputs.
-    tree_columns : ndarray of int
-        The columns that trees look at, before the log-odds of all outputs.
+    trees : tuple of TreeMember
+        One after the other, for rows less the center.
     """
 
     center: np.ndarray | None
@@ -83,8 +144,7 @@ class EnsembleModel:
     members: tuple[Member, ...]
     varying: np.ndarray
     base: Array
-    trees: Trees | None
-    tree_columns: np.ndarray
+    trees: tuple[TreeMember, ...]
 
     @property
     def keys(self) -> list[tuple[str, str]]:
@@ -101,19 +161,26 @@ class EnsembleModel:
 
     def log_odds(self, X: Features) -> Array:
         """Return the log-odds of host rows, (n_samples, n_outputs), on the model's device."""
-        rows = centered(X, self.center)
-        out = self.before_trees(rows)
-        if self.trees is None:
-            return out
-        scores = to_numpy(out)
-        return asarray(scores + self.added_by_trees(rows, scores), out)
-
-    def before_trees(self, rows: Features) -> Array:
-        """Return the mean log-odds of the members, for rows less the center."""
-        xp, n = namespace(self.base), rows.shape[0]
-        out = zeros((n, self.base.shape[0]), self.base) + self.base
+        xp, rows = namespace(self.base), centered(X, self.center)
+        out = zeros((rows.shape[0], self.base.shape[0]), self.base) + self.base
         if not self.members:
             return out
+        found = self._of_members(rows)
+        if self.trees:
+            host = to_numpy(found)
+            for member in self.trees:
+                host = member.blended(rows, host)
+            found = asarray(host, found)
+        if len(self.varying) == out.shape[1]:
+            return found
+        columns = [out[:, j] for j in range(out.shape[1])]
+        for i, j in enumerate(self.varying.tolist()):
+            columns[j] = found[:, i]
+        return xp.stack(columns, axis=1)
+
+    def _of_members(self, rows: Features) -> Array:
+        """Return the mean log-odds of the members, (n_samples, q), for rows less the center."""
+        n = rows.shape[0]
         found = zeros((n, len(self.varying)), self.base)
         for member in self.members:
             found = found + member.weight * (member.slope * member.intercept + member.offset)
@@ -127,12 +194,7 @@ class EnsembleModel:
                     seen[name] = space.view.transform(own)
                 found[block, :] += self._of_space(number, space.coordinates(seen[name]))
             report_progress(block.stop, n)
-        if len(self.varying) == out.shape[1]:
-            return found
-        columns = [out[:, j] for j in range(out.shape[1])]
-        for i, j in enumerate(self.varying.tolist()):
-            columns[j] = found[:, i]
-        return xp.stack(columns, axis=1)
+        return found
 
     def _of_space(self, number: int, rows: Features) -> Array:
         """Sum over the members of a space, for rows there, without intercepts."""
@@ -180,27 +242,6 @@ class EnsembleModel:
         rows = rows.astype(np.float64)
         return rows if sp.issparse(rows) else asarray(rows, self.base)
 
-    def added_by_trees(self, rows: Features, scores: np.ndarray) -> np.ndarray:
-        """Return what trees add to log-odds, for rows less the center."""
-        out = np.zeros(scores.shape)
-        if self.trees is None:
-            return out
-        # They look at columns, and after these at the log-odds of outputs.
-        n_columns = len(self.tree_columns)
-        is_column = self.trees.used < n_columns
-        columns = self.tree_columns[self.trees.used[is_column]]
-        outputs = self.trees.used[~is_column] - n_columns
-        for start in range(0, len(out), BLOCK_ROWS):
-            block = slice(start, start + BLOCK_ROWS)
-            own = rows[block] if len(out) > BLOCK_ROWS else rows
-            # To index the columns of few sparse rows takes longer than to make them dense.
-            few = sp.issparse(own) and own.shape[0] * own.shape[1] <= _SCORE_ENTRIES
-            own = own.toarray()[:, columns] if few else own[:, columns]
-            own = own.toarray() if sp.issparse(own) else own
-            seen = np.hstack([own, scores[block][:, outputs]]).astype(np.float32)
-            out[block] = self.trees.sums(seen, scores.shape[1])
-        return out
-
 
 def centered(X: Features, center: np.ndarray | None) -> Features:
     """Return rows less the center in float32, the precision that anchors are kept in.
@@ -213,9 +254,10 @@ def centered(X: Features, center: np.ndarray | None) -> Features:
     return (np.asarray(dense, dtype=np.float64) - center).astype(np.float32)
 
 
-def seen_by_trees(rows: Features, columns: np.ndarray, scores: np.ndarray) -> Features:
-    """Return what trees look at: some columns, and the log-odds of all outputs."""
+def seen_by_trees(rows: Features, scores: np.ndarray | None) -> Features:
+    """Return what trees look at: the columns of rows, and log-odds if there are any."""
+    if scores is None:
+        return rows
     if sp.issparse(rows):
-        own = rows if len(columns) == rows.shape[1] else rows[:, columns]
-        return sp.hstack([own, sp.csr_matrix(scores)], format="csr", dtype=np.float32)
-    return np.hstack([rows[:, columns], scores.astype(np.float32)])
+        return sp.hstack([rows, sp.csr_matrix(scores)], format="csr", dtype=np.float32)
+    return np.hstack([rows, scores.astype(np.float32)])

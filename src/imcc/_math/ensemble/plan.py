@@ -59,7 +59,7 @@ def make_plan(
     X: Features,
     n_labels: int,
     available: float,
-    n_tree_columns: int = 0,
+    trees: bool = True,
     most_rows: float = math.inf,
     device_entries: int | None = None,
 ) -> Plan:
@@ -77,8 +77,8 @@ def make_plan(
     n_labels : int
     available : float
         Memory in bytes.
-    n_tree_columns : int
-        Columns that trees look at.
+    trees : bool
+        Whether trees are tried.
     most_rows : float
         Rows up to which kernels are exact, if the memory allows it.
     device_entries : int or None
@@ -95,10 +95,10 @@ def make_plan(
     blending = max(150.0 * cells if n <= FEW_ROWS else 0.0, others + 60.0 * cells)
     if sparse:
         blending += 56.0 * values + 16.0 * X.shape[1] * n_labels  # linear models
-    if n_tree_columns:
+    if trees:
         # What trees look at, twice and as bins, and LightGBM's histograms.
-        seen = values * n_tree_columns / X.shape[1] + cells
-        histograms = 2**15 * min(n_tree_columns + n_labels, seen / 100)
+        seen = values + cells
+        histograms = 2**15 * min(X.shape[1] + n_labels, seen / 100)
         blending = max(blending, others + 60.0 * cells + (17.0 if sparse else 9.0) * seen)
         blending += histograms
 

@@ -5,8 +5,10 @@
 2. **Members.**  The best kernels are fitted to all rows, with leave-one-out scores of every row.
    For the best two, neighbouring penalties are fitted as well, and labels may be coupled.
 3. **Blend.**  The scores of each member are calibrated per label, and a greedy selection finds the
-   members and weights whose mean log-odds have the lowest log loss.  Linear models of words join
-   if that lowers the log loss clearly, and so do trees that correct the mean log-odds.
+   members and weights whose mean log-odds have the lowest log loss.  Linear models of words are
+   candidates if that lowers the log loss clearly.
+4. **Trees.**  Boosted trees of the columns, and then those that see the log-odds of all labels as
+   well, are averaged with the others if that lowers the log loss clearly.
 
 All comparisons use scores of rows by models without them.
 """
@@ -17,6 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,24 +52,26 @@ from imcc._math.ensemble.members import (
     fit_landmarks,
     make_kernel,
 )
-from imcc._math.ensemble.model import EnsembleModel, Member, centered, seen_by_trees
+from imcc._math.ensemble.model import EnsembleModel, Member, TreeMember, centered, seen_by_trees
 from imcc._math.ensemble.plan import FEW_ROWS, ROUNDS, Plan, n_finalists
 from imcc._math.ensemble.ridge import Solution
 from imcc._math.ensemble.selection import (
     Criterion,
+    best_share,
     choose_greedily,
     helps,
     log_losses,
     weighted_mean,
 )
-from imcc._math.ensemble.trees import Boosting
+from imcc._math.ensemble.trees import MOST_LABELS, TRIED_ROWS, Boosting
+from imcc._math.ensemble.trees import N_FOLDS as TREE_FOLDS
 from imcc._math.ensemble.views import Space, View, fit_space, fit_view
 from imcc._math.kernels import row_blocks
 from imcc._math.logistic import LogisticMaps, fit_logistic_maps
 from imcc._utils.validation import Features
 
 #: Version of the search procedure; it changes with what is tried or how it is selected.
-RECIPE = 2
+RECIPE = 3
 #: Penalties that are tried, and widths as multiples of the mean distance of rows.
 PENALTIES = tuple(float(p) for p in 10.0 ** np.arange(-3, 2.75, 0.5))
 WIDTH_SCALES = (0.25, 0.5, 1.0, 2.0)
@@ -86,6 +91,8 @@ _NEGLIGIBLE = 1e-6
 _SELECTIONS = 12
 # Columns from which on linear models are tried.
 _LINEAR_COLUMNS = 300
+# Rows, or groups, from which on trees are tried.
+_FEWEST_FOR_TREES = 40
 
 
 class Kernel(NamedTuple):
@@ -110,12 +117,12 @@ class Options:
     binary: bool
     linear: bool
     exact: bool  # whether unknown labels are left out, not replaced
-    tree_columns: np.ndarray | None
+    trees: bool
     max_seconds: float | None
     seed: int
     plan: Plan
+    threads: int = 1
     say: Callable[[str], None] | None = None
-    confirm: bool = True
 
 
 class Trial(NamedTuple):
@@ -126,6 +133,24 @@ class Trial(NamedTuple):
     penalty: float
     coupling: float
     score: float
+
+
+class TreeTrial(NamedTuple):
+    """What trees brought on rows that were left out.
+
+    Attributes
+    ----------
+    sees_log_odds : bool
+        Whether they look at log-odds as well as columns.
+    n_trees : int
+        How many of them per label are best.
+    gain : float
+        By how much they lower the log loss; 0 if not clearly.
+    """
+
+    sees_log_odds: bool
+    n_trees: int
+    gain: float
 
 
 class Candidate(NamedTuple):
@@ -187,8 +212,7 @@ def fit_ensemble(X: Features, labels: Labels, options: Options) -> Fitted:
     center = None if sp.issparse(X) else X.mean(axis=0, dtype=np.float64)
     search = _Search(centered(X, center), own._replace(known=known), options)
     nothing = EnsembleModel(
-        *(center, search.rows[:0], (), (), varying, asarray(base, labels.signs), None),
-        np.arange(0),
+        *(center, search.rows[:0], (), (), varying, asarray(base, labels.signs), ()),
     )
     if not len(varying):
         return Fitted(nothing, criterion=_name(options.scoring))
@@ -246,14 +270,13 @@ class _Search:
                 anchors,
                 tuple(self.space(key) for key in keys),
                 members,
-                *(nothing.varying, nothing.base, None, np.arange(0)),
+                *(nothing.varying, nothing.base, ()),
             ),
             held_out,
             criterion=criterion.name,
             trials=self.trials,
         )
-        trees = self.options.tree_columns is not None
-        if trees and not self.clock.must_stop(self.costs.trees()):
+        if self.options.trees:
             self.add_trees(fitted)
         fitted.stopped = self.clock.stopped
         fitted.score = criterion.reported(criterion(fitted.held_out))
@@ -299,8 +322,8 @@ class _Search:
         self.clock.total = sum(work) + last
         if self._tries_linear():
             self.clock.total += self.costs.linear()[0]
-        if self.options.tree_columns is not None:
-            self.clock.total += self.costs.trees()
+        if self.options.trees:
+            self.clock.total += self.costs.trying_trees()
         ranked: list[tuple[Kernel, int]] = []
         for number, (m, keep) in enumerate(rounds):
             if ranked and self.clock.must_stop():
@@ -468,7 +491,7 @@ class _Search:
         trial, rest = self.costs.linear()
         if self.clock.must_stop(trial):
             return []
-        labels = self.labels._replace(signs=to_numpy(self.labels.signs))
+        labels = self._host_labels
         view = "tfidf" if "tfidf" in options.views else options.views[-1]
         X = self.space((view, "linear")).transform(rows)
         best = to_numpy(max(pool, key=lambda candidate: candidate.value).log_odds)
@@ -513,49 +536,90 @@ class _Search:
         train, test = next(splits.split(labels.signs, groups=labels.groups))
         return train, test[: ROUNDS[1][0]]
 
+    # Trees.
+
     def add_trees(self, fitted: Fitted) -> None:
-        """Correct the mean log-odds by trees, if that lowers the log loss clearly."""
-        model, labels, columns = fitted.model, self.labels, self.options.tree_columns
-        assert columns is not None
-        before = to_numpy(fitted.held_out)
-        scores = np.tile(to_numpy(model.base), (self.n, 1))
-        scores[:, model.varying] = before
-        seen, on = seen_by_trees(self.rows, columns, scores), to_numpy(labels.signs) > 0
-        boosting = Boosting(seen, before, on, *labels[1:], self.options.seed)
-        cost = self.costs.trees() / (boosting.n_folds + 1)
-        part, weight = boosting.held_out(lambda: self.clock.worked(cost, "fitting trees"))
-        added = weight * part
-        host = labels._replace(signs=to_numpy(labels.signs))
-        if not weight or not helps(before, before + added, host):
-            return
-        if labels.known is not None and self.options.confirm and not self._trees_help_new_rows():
-            return
-        found = boosting.fit(np.arange(self.n))
-        self.clock.worked(cost, "fitting trees")
-        output = model.varying[found.output].astype(np.int32)
-        trees = replace(found, value=weight * found.value, output=output)
-        fitted.model = replace(model, trees=trees, tree_columns=columns)
-        fitted.held_out = asarray(before + added, labels.signs)
+        """Average log-odds with those of trees, where that lowers the log loss clearly.
 
-    def _trees_help_new_rows(self) -> bool:
-        """Return whether trees lower the log loss of a fifth of the rows, fitted on the others.
+        Trees that look at the columns and at the held-out log-odds of all labels start from what
+        the other members know, and learn how labels depend on each other.  Where these members are
+        far from the truth, trees of the columns alone are better, and join first.
 
-        Held-out log-odds of unknown entries are from models that never saw them.  If they said
-        something about the other labels, it would be what the log-odds of new rows do not say.
+        With unknown labels, trees do not see log-odds: those of unknown entries are of models that
+        never saw them, so how they differ from others says what is known, which is not known of new
+        rows.
         """
-        labels = self.labels._replace(signs=to_numpy(self.labels.signs))
+        alone = self._tried_trees(fitted, sees_log_odds=False)
+        if self.labels.known is not None:
+            self._join_trees(fitted, alone)
+            return
+        both = self._tried_trees(fitted, sees_log_odds=True)
+        if alone.gain > both.gain:
+            self._join_trees(fitted, alone)
+            both = self._tried_trees(fitted, sees_log_odds=True)
+        self._join_trees(fitted, both)
+
+    def _tried_trees(self, fitted: Fitted, sees_log_odds: bool) -> TreeTrial:
+        """Return what averaging with trees brings on rows that are left out, for some labels."""
+        cost, labels = self.costs.trying_trees(), self._host_labels
+        nothing = TreeTrial(sees_log_odds, 0, 0.0)
+        n_together = self.n if labels.groups is None else len(np.unique(labels.groups))
+        if n_together < _FEWEST_FOR_TREES or self.clock.must_stop(cost):
+            return nothing
+        boosting = self._boosting(fitted, sees_log_odds)
         train, test = self._divided(labels)
-        assert labels.known is not None
-        if not labels.known[train].any(axis=0).all():
-            return False  # there would be a label to learn from no row
-        options = replace(self.options, confirm=False, say=None)
-        model = fit_ensemble(self.rows[train], labels.part(train), options).model
-        rows = centered(self.rows[test], model.center)
-        before = to_numpy(model.before_trees(rows))
-        after = before + model.added_by_trees(rows, before)
-        own = labels.part(test)
-        gain = log_losses(before, own) - log_losses(after, own)
-        return bool(np.average(gain, weights=own.weight) > 0)
+        train = np.sort(train[:TRIED_ROWS])
+        few = boosting.labels(TRIED_LABELS, train)
+        if labels.known is not None:
+            few = few[labels.known[np.ix_(test, few)].any(axis=0)]
+        if not len(few):
+            return nothing
+        n_trees, log_odds = boosting.trial(train, test, few)
+        self.clock.worked(cost, "trying trees")
+        own, before = labels.part(test).columns(few), to_numpy(fitted.held_out)[np.ix_(test, few)]
+        return TreeTrial(sees_log_odds, n_trees, best_share(before, log_odds, own)[1])
+
+    def _join_trees(self, fitted: Fitted, trial: TreeTrial) -> None:
+        """Fit trees to all rows, with held-out log-odds; they join if these lower the log loss."""
+        if not trial.gain:
+            return
+        boosting, labels = self._boosting(fitted, trial.sees_log_odds), self._host_labels
+        which, n_trees = boosting.labels(MOST_LABELS), trial.n_trees
+        step = self.costs.trees(n_trees, len(which))
+        if self.clock.must_stop((TREE_FOLDS + 1) * step):
+            return
+        self.clock.total += (TREE_FOLDS + 1) * step
+        own, before = labels.columns(which), np.array(to_numpy(fitted.held_out))
+        held_out = np.empty((self.n, len(which)))
+        for fold, (test, scores) in enumerate(boosting.held_out(which, n_trees)):
+            held_out[test] = scores
+            self.clock.worked(step, "fitting trees")
+            if fold == 0:
+                part = own.part(test)
+                log_odds = calibrated(scores, part)[1]
+                if not best_share(before[np.ix_(test, which)], log_odds, part)[1]:
+                    # Some labels gain, but not all of them together.
+                    self.clock.total -= TREE_FOLDS * step
+                    return
+        maps, log_odds = calibrated(held_out, own)
+        share, gain = best_share(before[:, which], log_odds, own)
+        if gain:
+            trees, start = boosting.fit(np.arange(self.n), which, n_trees)
+            member = TreeMember.averaged(trees, start, which, maps, share, before.shape[1])
+            fitted.model = replace(fitted.model, trees=(*fitted.model.trees, member))
+            before[:, which] += share * (log_odds - before[:, which])
+            fitted.held_out = asarray(before, self.labels.signs)
+        self.clock.worked(step, "fitting trees")
+
+    def _boosting(self, fitted: Fitted, sees_log_odds: bool) -> Boosting:
+        labels = self._host_labels
+        seen = seen_by_trees(self.rows, to_numpy(fitted.held_out) if sees_log_odds else None)
+        seed, threads = self.options.seed, self.options.threads
+        return Boosting(seen, labels.signs > 0, *labels[1:], seed=seed, threads=threads)
+
+    @cached_property
+    def _host_labels(self) -> Labels:
+        return self.labels._replace(signs=to_numpy(self.labels.signs))
 
     def _tries_linear(self) -> bool:
         """Return whether the rows are words."""
