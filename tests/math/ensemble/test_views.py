@@ -35,7 +35,7 @@ def test_ranks_of_new_rows_are_monotone_and_bounded():
     seen = view.transform(new)[:, 0]
     assert (np.diff(seen) >= 0).all()
     assert np.isfinite(seen).all()
-    assert len(view.knots) == 1000
+    assert len(view.knots) == 250
 
 
 def test_root_moves_columns_to_start_at_zero():
