@@ -33,7 +33,7 @@ def loss(z, on):
 
 @pytest.fixture
 def boosters(monkeypatch):
-    """The boosters of LightGBM, one per label."""
+    """The boosters of LightGBM."""
     train, found = lightgbm.train, []
 
     def kept(*args, **kwargs):
@@ -53,9 +53,8 @@ def test_sums_are_those_of_a_walk_through_each_tree(sparse, boosters, monkeypatc
     boosting = boost(sp.csr_matrix(X) if sparse else X, on)
     found, start = boosting.fit(np.arange(150), np.arange(2), 20)
     sums = boosting.log_odds(found, start, np.arange(150, 200)) - start
-    dumps = [booster.dump_model()["tree_info"] for booster in boosters]
-    structures = [[tree["tree_structure"] for tree in dump] for dump in dumps]
-    expected = np.column_stack([sums_by_rows(own, X[150:]) for own in structures])
+    structures = [tree["tree_structure"] for tree in boosters[0].dump_model()["tree_info"]]
+    expected = np.column_stack([sums_by_rows(structures[j::2], X[150:]) for j in range(2)])
     np.testing.assert_allclose(sums, expected, rtol=1e-9, atol=1e-12)
     assert np.abs(sums).max() > 0.1
 
@@ -74,9 +73,23 @@ def test_log_odds_are_those_of_lightgbm_and_the_frequency(boosters):
     found = log_odds(X, on)
     positives = on.sum(axis=0)
     start = np.log(positives + 0.5) - np.log(len(X) - positives + 0.5)
-    expected = np.column_stack([booster.predict(X, raw_score=True) for booster in boosters])
+    expected = boosters[0].predict(X, raw_score=True)
     np.testing.assert_allclose(found, start + expected, rtol=1e-9, atol=1e-12)
     assert (loss(found, on) < 0.6 * loss(np.tile(start, (len(X), 1)), on)).all()
+
+
+def test_trees_are_those_of_the_binary_objective_of_lightgbm():
+    X, on = make()
+    weight = np.random.RandomState(1).uniform(0.2, 3, len(X))
+    boosting, rows = boost(X, on, weight=weight), np.arange(len(X))
+    found, start = boosting.fit(rows, np.arange(2), 20)
+    options = {**boosting._options(), "objective": "binary"}
+    for j in range(2):
+        first = np.full(len(X), start[j])
+        data = lightgbm.Dataset(X, on[:, j].astype(float), weight=weight, init_score=first)
+        expected = lightgbm.train(options, data, 20).predict(X, raw_score=True)
+        added = boosting.log_odds(found, start, rows)[:, j] - start[j]
+        np.testing.assert_allclose(added, expected, rtol=1e-5, atol=1e-7)
 
 
 def test_the_trial_finds_the_number_of_trees_with_the_lowest_loss_of_other_rows(monkeypatch):

@@ -19,13 +19,14 @@ scored without LightGBM.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import expit
 from sklearn.model_selection import GroupKFold, KFold
 
 from imcc._utils.validation import Features
@@ -166,40 +167,16 @@ class Boosting:
             The same for all labels.
         log_odds : ndarray of shape (len(test), len(labels))
         """
-        lightgbm = _lightgbm()
-        new = self.seen[test]
-
-        def fit(data: Any, j: int) -> tuple[Any, list[float]]:
-            weight = self._weights(test, j)
-            held = data.create_valid(new, params=self._options()).construct()
-            held.set_label(self.on[test, j].astype(np.float64))
-            held.set_weight(weight)
-            held.set_init_score(np.full(len(test), self._start(train, j)))
-            losses: dict[str, Any] = {}
-            watch = [
-                lightgbm.early_stopping(_PATIENCE, verbose=False),
-                lightgbm.record_evaluation(losses),
-            ]
-            booster = lightgbm.train(
-                self._options(),
-                data,
-                MOST_TREES,
-                valid_sets=[held],
-                callbacks=watch,
-                keep_training_booster=True,  # with the trees after the best number for this label
-            )
-            return booster, losses["valid_0"]["binary_logloss"]
-
-        found = self._each(train, labels, fit)
+        # One label each: so its training ends when its own loss does not fall any more.
+        found = self._boosters(train, [labels[i : i + 1] for i in range(len(labels))], test=test)
         longest = max(len(losses) for _, losses in found)
         # After its last tree, the loss of a label counts as what it was then.
         whole = [losses + losses[-1:] * (longest - len(losses)) for _, losses in found]
-        n_trees = int(np.argmin(np.sum(whole, axis=0))) + 1
-        scores = [
-            self._start(train, j) + booster.predict(new, raw_score=True, num_iteration=n_trees)
-            for j, (booster, _) in zip(labels, found, strict=True)
+        n_trees, new = int(np.argmin(np.sum(whole, axis=0))) + 1, self.seen[test]
+        added = [
+            booster.predict(new, raw_score=True, num_iteration=n_trees) for booster, _ in found
         ]
-        return n_trees, np.column_stack(scores)
+        return n_trees, self._start(train, labels) + np.column_stack(added)
 
     def held_out(self, labels: np.ndarray, n_trees: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield the rows of each fold, and their log-odds by trees of the other folds."""
@@ -220,51 +197,88 @@ class Boosting:
 
     def fit(self, rows: np.ndarray, labels: np.ndarray, n_trees: int) -> tuple[Trees, np.ndarray]:
         """Return the trees of some rows, whose outputs are places in labels, and their start."""
-        lightgbm = _lightgbm()
-
-        def fit(data: Any, j: int) -> list[tuple[list[tuple[Any, ...]], list[float]]]:
-            counted = self.on[rows, j][self._weights(rows, j) > 0]
-            if counted.all() or not counted.any():
-                return []
-            booster, own = lightgbm.train(self._options(), data, n_trees), []
-            for tree in booster.dump_model()["tree_info"]:
+        varying = np.flatnonzero(self._n_counted(rows, labels).all(axis=0))
+        n_parts = min(self.threads, MOST_THREADS, len(varying))
+        parts = [varying[i::n_parts] for i in range(n_parts)]
+        boosters = self._boosters(rows, [labels[part] for part in parts], n_trees)
+        found = []
+        for part, (booster, _) in zip(parts, boosters, strict=True):
+            for number, tree in enumerate(booster.dump_model()["tree_info"]):
                 splits: list[tuple[Any, ...]] = []
                 values: list[float] = []
                 _collect(tree["tree_structure"], splits, values)
-                own.append((splits, values))
-            return own
+                found.append((int(part[number % len(part)]), splits, values))
+        # Label by label, however these were shared between threads.
+        found.sort(key=lambda tree: tree[0])
+        return _as_arrays(found), self._start(rows, labels)
 
-        found = self._each(rows, labels, fit)
-        outputs = np.repeat(np.arange(len(labels)), [len(own) for own in found])
-        start = np.array([self._start(rows, j) for j in labels])
-        return _as_arrays([tree for own in found for tree in own], outputs), start
+    def _boosters(
+        self,
+        rows: np.ndarray,
+        parts: Sequence[np.ndarray],
+        n_trees: int = MOST_TREES,
+        test: np.ndarray | None = None,
+    ) -> list[tuple[Any, list[float]]]:
+        """Return a booster of some rows for each part of the labels, and its losses of test rows.
 
-    def _each(
-        self, rows: np.ndarray, labels: np.ndarray, fit: Callable[[Any, int], Any]
-    ) -> list[Any]:
-        """Return what a function gives for each label and LightGBM's data of some rows."""
-        first = _lightgbm().Dataset(self.seen[rows], params=self._options()).construct()
-        every = np.arange(len(rows))
-        n_threads = min(self.threads, MOST_THREADS, len(labels))
+        With test rows, training ends when the loss does not fall any more.  To make a booster takes
+        as long as dozens of trees, and to sort the values of the columns, too: the labels of a part
+        have one booster, and all parts the same sorted values.
+        """
+        lightgbm, options = _lightgbm(), self._options()
+        nothing = np.zeros(len(rows))  # in place of labels, which only the gradients know
+        first = lightgbm.Dataset(self.seen[rows], nothing, params=options).construct()
 
-        def some(number: int) -> list[Any]:
-            # The labels are part of the data, so each thread has its own, with the same bins.
-            data = first.subset(every, params=self._options()).construct()
-            found = []
-            for j in labels[number::n_threads]:
-                data.set_label(self.on[rows, j].astype(np.float64))
-                data.set_weight(self._weights(rows, j))
-                data.set_init_score(np.full(len(rows), self._start(rows, j)))
-                found.append(fit(data, j))
-            return found
+        def fit(labels: np.ndarray) -> tuple[Any, list[float]]:
+            start, losses = self._start(rows, labels), list[float]()
+            data = first.subset(np.arange(len(rows)), params=options).construct()
+            data.set_init_score(np.repeat(start, len(rows)))
+            own = {**options, "num_class": len(labels), "objective": self._gradients(rows, labels)}
+            if test is None:
+                return lightgbm.train(own, data, n_trees), losses
+            held = data.create_valid(self.seen[test], np.zeros(len(test)), params=options)
+            held.construct().set_init_score(np.repeat(start, len(test)))
+            booster = lightgbm.train(
+                own,
+                data,
+                n_trees,
+                valid_sets=[held],
+                feval=self._loss(test, labels, losses),
+                callbacks=[lightgbm.early_stopping(_PATIENCE, verbose=False)],
+                keep_training_booster=True,  # also with the trees after the best number
+            )
+            return booster, losses
 
-        with ThreadPoolExecutor(n_threads) as pool:
-            parts = list(pool.map(some, range(n_threads)))
-        return [parts[i % n_threads][i // n_threads] for i in range(len(labels))]
+        with ThreadPoolExecutor(max(1, min(self.threads, MOST_THREADS))) as pool:
+            return list(pool.map(fit, parts))
+
+    def _gradients(self, rows: np.ndarray, labels: np.ndarray) -> Callable[..., Any]:
+        """Return a function that gives both derivatives of the log loss for log-odds of rows."""
+        on, weight = self._cells(rows, labels)
+
+        def gradients(log_odds: np.ndarray, _data: Any) -> tuple[np.ndarray, np.ndarray]:
+            p = expit(log_odds.reshape(on.shape, order="F"))
+            slope, curvature = weight * (p - on), weight * p * (1 - p)
+            return slope.reshape(log_odds.shape), curvature.reshape(log_odds.shape)
+
+        return gradients
+
+    def _loss(
+        self, rows: np.ndarray, labels: np.ndarray, losses: list[float]
+    ) -> Callable[..., tuple[str, float, bool]]:
+        """Return a function that gives the log loss of rows, and adds it to a list."""
+        on, weight = self._cells(rows, labels)
+
+        def loss(log_odds: np.ndarray, _data: Any) -> tuple[str, float, bool]:
+            z = log_odds.reshape(on.shape, order="F")
+            losses.append(float((weight * np.logaddexp(0.0, np.where(on, -z, z))).sum()))
+            return "loss", losses[-1], False  # less is better
+
+        return loss
 
     def _options(self) -> dict[str, Any]:
         return {
-            "objective": "binary",
+            "metric": "None",
             "num_leaves": N_LEAVES,
             "min_data_in_leaf": _MIN_LEAF,
             "learning_rate": _RATE,
@@ -278,31 +292,38 @@ class Boosting:
             "verbosity": -1,
         }
 
-    def _weights(self, rows: np.ndarray, j: int) -> np.ndarray:
-        """Return the weights of rows for a label: 0 where it is unknown."""
+    def _cells(self, rows: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return which rows have labels, and the weights: 0 where a label is unknown."""
+        on = self.on[np.ix_(rows, labels)]
         weight = np.ones(len(rows)) if self.weight is None else self.weight[rows]
-        return weight if self.known is None else weight * self.known[rows, j]
+        known = np.ones(on.shape) if self.known is None else self.known[np.ix_(rows, labels)]
+        return on, weight[:, None] * known
 
-    def _start(self, rows: np.ndarray, j: int) -> float:
-        """Return the log-odds of the smoothed frequency of a label in some rows."""
-        weight = self._weights(rows, j)
-        positives = float(weight @ self.on[rows, j])
-        return float(np.log(positives + 0.5) - np.log(weight.sum() - positives + 0.5))
+    def _n_counted(self, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Return the sums of weights of the rows with, and without, each label."""
+        on, weight = self._cells(rows, labels)
+        return np.array([(weight * on).sum(axis=0), (weight * ~on).sum(axis=0)])
+
+    def _start(self, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Return the log-odds of the smoothed frequencies of labels in some rows."""
+        positives, negatives = self._n_counted(rows, labels)
+        return np.log(positives + 0.5) - np.log(negatives + 0.5)
 
 
-def _as_arrays(found: list[tuple[list[tuple[Any, ...]], list[float]]], output: np.ndarray) -> Trees:
-    """Return trees of splits and values, and their outputs, as arrays."""
+def _as_arrays(found: list[tuple[int, list[tuple[Any, ...]], list[float]]]) -> Trees:
+    """Return trees of outputs, splits and values as arrays."""
     feature = np.zeros((N_LEAVES - 1, len(found)), dtype=np.int32)
     threshold = np.full(feature.shape, np.finfo(np.float32).max, dtype=np.float32)
     removed = np.zeros(feature.shape, dtype=np.uint8)
     value = np.zeros((N_LEAVES, len(found)))
-    for t, (splits, values) in enumerate(found):
+    for t, (_, splits, values) in enumerate(found):
         value[: len(values), t] = values
         for i, (name, limit, leaves) in enumerate(splits):
             feature[i, t], threshold[i, t], removed[i, t] = name, _rounded(limit), leaves
     used, places = np.unique(feature, return_inverse=True)
     feature = places.reshape(feature.shape).astype(np.int32)
-    return Trees(used, feature, threshold, removed, value, output.astype(np.int32))
+    output = np.array([output for output, *_ in found], dtype=np.int32)
+    return Trees(used, feature, threshold, removed, value, output)
 
 
 def _lightgbm() -> Any:
