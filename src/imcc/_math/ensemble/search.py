@@ -543,7 +543,8 @@ class _Search:
 
         Trees that look at the columns and at the held-out log-odds of all labels start from what
         the other members know, and learn how labels depend on each other.  Where these members are
-        far from the truth, trees of the columns alone are better, and join first.
+        far from the truth, trees of the columns alone are better, and join first; and also of many
+        rows, where kernels take most of the time.
 
         With unknown labels, trees do not see log-odds: those of unknown entries are of models that
         never saw them, so how they differ from others says what is known, which is not known of new
@@ -554,7 +555,7 @@ class _Search:
             self._join_trees(fitted, alone)
             return
         both = self._tried_trees(fitted, sees_log_odds=True)
-        if alone.gain > both.gain:
+        if alone.gain > both.gain or self.n > FEW_ROWS:
             self._join_trees(fitted, alone)
             both = self._tried_trees(fitted, sees_log_odds=True)
         self._join_trees(fitted, both)
