@@ -34,7 +34,7 @@ from imcc._utils.validation import Features
 #: Leaves of a tree, and how many trees a label may have.
 N_LEAVES, MOST_TREES = 8, 400
 #: Labels that trees are fitted to, the most frequent ones, and threads that fit them.
-MOST_LABELS, MOST_THREADS = 100, 8
+MOST_LABELS, MOST_THREADS = 100, 16
 #: Rows on which trees are tried, at most.
 TRIED_ROWS = 20_000
 #: Folds of the held-out log-odds.
