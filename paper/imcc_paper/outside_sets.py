@@ -54,7 +54,7 @@ from imcc_paper._measured import table
 Files = Mapping[str, str]
 MIN_ROWS, MAX_LABELS = 20, 150
 #: The second group: written down after all rows of recipe 2 of the ensemble had been seen.
-SECOND = ("players", "cities", "brands", "cards", "mixture", "health")
+SECOND = ("players", "cities", "brands", "cards", "mixture", "survey")
 
 
 @dataclass(frozen=True)
@@ -540,7 +540,7 @@ CoveredByHealthInsurance SmokedAtLeast100CigarettesInLife
 """
 
 
-def health(files: Files) -> Dataset:
+def survey(files: Files) -> Dataset:
     """Return adults; a question without an answer is a no.
 
     A number that is not known is the median of the others, and has a mark.
@@ -910,12 +910,12 @@ SETS: dict[str, OutsideSet] = {
         mixture,
         standardize=True,
     ),
-    "health": OutsideSet(
+    "survey": OutsideSet(
         "an adult's body, blood and food",
         "illnesses, difficulties and activities",
         (5_265, 56, 24),
         "8ed68447a7746ddcf62b1422079f3b2cdcb7e5824dae386e028f6cdec8412a83",
-        health,
+        survey,
         (NHANES,),
         ("*/NHANES_data_2017-2018.tsv",),
         "public domain (NHANES 2017-2018); package MIT",
