@@ -36,7 +36,6 @@ from imcc_paper import (
     one_repetition,
     other_libraries,
     outside_sets,
-    table_encodings,
     tables,
 )
 from imcc_paper._measured import Measurements, digest, table
@@ -68,7 +67,6 @@ STUDIES = (
     one_repetition,
     other_libraries,
     outside_sets,
-    table_encodings,
     tables,
 )
 _MARK = "<!-- make reproduce: "

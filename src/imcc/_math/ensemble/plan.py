@@ -30,8 +30,9 @@ FEWEST_LANDMARKS = 500
 _MOST_WORK = 3e13
 # Operations per second in float32 that a limit on the time counts on: one or two threads.
 _SPEED = 1e11
-# Memory for small arrays, in bytes, and entries of blocks of rows and labels.
-_WORKSPACE, _ENTRIES = 2.0**24, 2**20
+# Memory for small arrays, and for LightGBM's boosters and threads, in bytes; entries of blocks of
+# rows and labels.
+_WORKSPACE, _BOOSTERS, _ENTRIES = 2.0**24, 3e7, 2**20
 
 
 class Plan(NamedTuple):
@@ -99,6 +100,7 @@ def make_plan(
         # What trees look at, twice and as bins, and LightGBM's histograms.
         seen = values + cells
         histograms = 2**15 * min(X.shape[1] + n_labels, seen / 100)
+        always += _BOOSTERS
         blending = max(blending, others + 60.0 * cells + (17.0 if sparse else 9.0) * seen)
         blending += histograms
 

@@ -46,6 +46,8 @@ _MIN_LEAF, _RATE, _PENALTY, _BINS = 10, 0.1, 1.0, 63
 _PATIENCE = 20
 # Labels that fewer rows have, or lack, have no trees.
 _MIN_SUPPORT = 10
+# Trees that are converted at a time.
+_DUMPED = 500
 #: Rows whose features are dense at a time.
 BLOCK_ROWS = 4096
 # Entries of rows, or of rows and trees, that are worked on at a time; they stay in the cache.
@@ -203,11 +205,15 @@ class Boosting:
         boosters = self._boosters(rows, [labels[part] for part in parts], n_trees)
         found = []
         for part, (booster, _) in zip(parts, boosters, strict=True):
-            for number, tree in enumerate(booster.dump_model()["tree_info"]):
-                splits: list[tuple[Any, ...]] = []
-                values: list[float] = []
-                _collect(tree["tree_structure"], splits, values)
-                found.append((int(part[number % len(part)]), splits, values))
+            # Trees as dicts take much memory, so only some are dicts at a time.
+            step = max(1, _DUMPED // len(part))
+            for begin in range(0, n_trees, step):
+                dump = booster.dump_model(num_iteration=step, start_iteration=begin)["tree_info"]
+                for number, tree in enumerate(dump):
+                    splits: list[tuple[Any, ...]] = []
+                    values: list[float] = []
+                    _collect(tree["tree_structure"], splits, values)
+                    found.append((int(part[number % len(part)]), splits, values))
         # Label by label, however these were shared between threads.
         found.sort(key=lambda tree: tree[0])
         return _as_arrays(found), self._start(rows, labels)
@@ -235,7 +241,8 @@ class Boosting:
             data.set_init_score(np.repeat(start, len(rows)))
             own = {**options, "num_class": len(labels), "objective": self._gradients(rows, labels)}
             if test is None:
-                return lightgbm.train(own, data, n_trees), losses
+                # Otherwise it would be written to a text and read again.
+                return lightgbm.train(own, data, n_trees, keep_training_booster=True), losses
             held = data.create_valid(self.seen[test], np.zeros(len(test)), params=options)
             held.construct().set_init_score(np.repeat(start, len(test)))
             booster = lightgbm.train(
