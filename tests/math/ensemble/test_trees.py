@@ -155,6 +155,20 @@ def test_a_label_that_no_row_of_a_fold_has_gets_its_frequency():
     np.testing.assert_array_equal(found.sums(np.ones((3, 0)), 2), np.zeros((3, 2)))
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+def test_columns_that_cannot_be_split_give_no_trees(sparse):
+    """LightGBM refuses them."""
+    _, on = make()
+    X = np.zeros((200, 3), dtype=np.float32)
+    X[:2, 0], X[:, 1] = 1.0, 0.0 if sparse else 5.0
+    boosting, rows = boost(sp.csr_matrix(X) if sparse else X, on), np.arange(200)
+    found, start = boosting.fit(rows, np.arange(2), 20)
+    assert len(found.output) == 0
+    np.testing.assert_array_equal(boosting.log_odds(found, start, rows), np.tile(start, (200, 1)))
+    n_trees, log_odds = boosting.trial(rows[:150], rows[150:], np.arange(2))
+    assert (n_trees, log_odds.shape) == (0, (50, 2))
+
+
 @pytest.mark.parametrize("n", [300, 9000])
 def test_same_numbers_whatever_the_threads(n):
     X, on = make(n)

@@ -171,6 +171,8 @@ class Boosting:
         """
         # One label each: so its training ends when its own loss does not fall any more.
         found = self._boosters(train, [labels[i : i + 1] for i in range(len(labels))], test=test)
+        if not found:
+            return 0, np.tile(self._start(train, labels), (len(test), 1))
         longest = max(len(losses) for _, losses in found)
         # After its last tree, the loss of a label counts as what it was then.
         whole = [losses + losses[-1:] * (longest - len(losses)) for _, losses in found]
@@ -204,7 +206,7 @@ class Boosting:
         parts = [varying[i::n_parts] for i in range(n_parts)]
         boosters = self._boosters(rows, [labels[part] for part in parts], n_trees)
         found = []
-        for part, (booster, _) in zip(parts, boosters, strict=True):
+        for part, (booster, _) in zip(parts if boosters else [], boosters, strict=True):
             # Trees as dicts take much memory, so only some are dicts at a time.
             step = max(1, _DUMPED // len(part))
             for begin in range(0, n_trees, step):
@@ -229,11 +231,14 @@ class Boosting:
 
         With test rows, training ends when the loss does not fall any more.  To make a booster takes
         as long as dozens of trees, and to sort the values of the columns, too: the labels of a part
-        have one booster, and all parts the same sorted values.
+        have one booster, and all parts the same sorted values.  There are none if no column has
+        two values that enough rows have.
         """
         lightgbm, options = _lightgbm(), self._options()
         nothing = np.zeros(len(rows))  # in place of labels, which only the gradients know
         first = lightgbm.Dataset(self.seen[rows], nothing, params=options).construct()
+        if not any(first.feature_num_bin(i) > 1 for i in range(first.num_feature())):
+            return []
 
         def fit(labels: np.ndarray) -> tuple[Any, list[float]]:
             start, losses = self._start(rows, labels), list[float]()
