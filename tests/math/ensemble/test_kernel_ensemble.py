@@ -452,7 +452,8 @@ def test_many_patterns_warn_and_functions_cannot_judge(data):
 def test_landmarks_are_announced_and_memory_is_refused_before_it_is_used(monkeypatch):
     X, Y = make(2000)
     monkeypatch.setattr(planning, "_ENTRIES", 0)  # blocks would need more than so few rows
-    available = 0.95 * planning.make_plan(X, 4, 4e7, trees=False).n_bytes  # of exact kernels in float32
+    exact = planning.make_plan(X, 4, 4e7, trees=False)  # in float32
+    available = 0.95 * exact.n_bytes
     plan = planning.make_plan(X, 4, available, trees=False)
     assert plan.n_landmarks > 500
     with pytest.warns(UserWarning, match="landmarks"):
