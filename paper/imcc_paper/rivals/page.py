@@ -195,6 +195,19 @@ def claim(rows: Rows) -> str:
     )
 
 
+def without_largest(rows: Rows, datasets: Sequence[str]) -> str:
+    """Return what remains of the gaps to boosted trees without the data set with the largest."""
+    precision = values(rows, "average_precision")
+    gaps = {method: gaps_to(precision, method, datasets) for method in ("lightgbm", "xgboost")}
+    largest = max(gaps["lightgbm"], key=gaps["lightgbm"].__getitem__)
+    rest = [
+        f"{in_words({data: gap for data, gap in of.items() if data != largest})} "
+        f"against {TITLES[method]}"
+        for method, of in gaps.items()
+    ]
+    return f"without `{largest}`, where it is largest, it is {' and '.join(rest)}"
+
+
 def sets_table(rows: Rows, datasets: Sequence[str]) -> str:
     """Return the ensemble's average precision per data set, and its differences to the others.
 
@@ -277,5 +290,6 @@ def blocks(rows: Rows) -> dict[str, str]:
     return {
         "rivals": f"{summary_table(rows, groups)}\n\n{note}",
         "rivals-large": large_table(rows),
+        "rivals-without": without_largest(rows, [*others, *SECOND]),
         "rivals-tables": "\n\n".join([means, *tables]),
     }
