@@ -118,16 +118,19 @@ def build() -> Built:
                 {metric: present(of.scores(metric)) for metric in METRICS}
                 for of in (store, outside)
             )
-            found = measured_blocks() | page.blocks(rivals.stored_rows())
+            lines = screen.plain_lines(store, scores, others)
+            found = measured_blocks() | page.blocks(rivals.stored_rows(), lines)
             for study in STUDIES:
                 found |= study.blocks()
             found |= dict(blocks(store, outside, scores, others))
             found["front"] = front(scores["average_precision"], others["average_precision"])
             return Built(
                 appendix.appendix(
-                    store, scores, others, found.pop("methods-all"), found.pop("rivals-tables")
+                    store, scores, others, found.pop("methods"), found.pop("rivals-tables")
                 ),
-                figure.draw(scores["average_precision"], others["average_precision"]),
+                figure.draw(
+                    scores["average_precision"], page.outside_scores(rivals.stored_rows())
+                ),
                 found,
             )
 
@@ -137,8 +140,7 @@ def blocks(
 ) -> Iterator[tuple[str, str]]:
     """Yield the marked blocks whose numbers come from rows of experiments: name and text."""
     losses = screen.log_losses(calibration.stored_rows(calibration.CALIBRATION))
-    for name, short in (("methods", True), ("methods-all", False)):
-        yield name, screen.methods_table(store, tables, others, losses, short=short)
+    yield "methods", screen.methods_table(store, tables, others, losses)
     yield "says", screen.says(store, tables, others)
     yield "imcc-ridge", screen.ridge_text(tables)
     lines = appendix.against_all(tables)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,10 @@ Line = tuple[str, list[tuple[float, float]]]
 
 
 def draw(developed: ScoreTable, outside: ScoreTable) -> Picture:
-    """Draw the ensemble minus each rival, for the data sets of the paper and for those outside."""
+    """Draw the ensemble minus each rival, for the data sets of the paper and for those outside.
+
+    A table need not have all rivals.
+    """
     import matplotlib as mpl
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
@@ -52,8 +56,8 @@ def draw(developed: ScoreTable, outside: ScoreTable) -> Picture:
         ("Nothing was chosen on these", _lines(outside)),
     ]
     with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(10.0, 4.9), layout="constrained")
         n_rows = max(len(lines) for _, lines in panels)
+        figure = Figure(figsize=(10.0, 0.8 + 0.24 * n_rows), layout="constrained")
         for ax, (title, lines) in zip(figure.subplots(1, 2), panels, strict=True):
             _panel(ax, lines, n_rows)
             ax.set_title(title)
@@ -69,7 +73,7 @@ def draw(developed: ScoreTable, outside: ScoreTable) -> Picture:
 def _lines(scores: ScoreTable) -> list[Line]:
     """Return the data sets, those of Yahoo together, and the means over all of them."""
     found: dict[str, dict[str, tuple[float, float]]] = {}
-    for rival in RIVALS:
+    for rival in (name for name in RIVALS if name in scores.methods):
         for dataset, mean, half, _ in by_data_set(scores, CONTROL, rival):
             found.setdefault(dataset, {})[rival] = mean, half
     order = sorted(found, key=lambda name: name in YAHOO)  # the others in their order
@@ -79,10 +83,17 @@ def _lines(scores: ScoreTable) -> list[Line]:
          [found[name].get(rival, absent) for rival in RIVALS])
         for name in order
     ]  # fmt: skip
-    lines.append(("mean", [_mean(differences(scores, CONTROL, rival)) for rival in RIVALS]))
+
+    def means(gaps: Callable[[ScoreTable, str, str], np.ndarray]) -> list[tuple[float, float]]:
+        there = [rival in scores.methods for rival in RIVALS]
+        return [
+            _mean(gaps(scores, CONTROL, rival)) if has else absent
+            for rival, has in zip(RIVALS, there, strict=True)
+        ]
+
+    lines.append(("mean", means(differences)))
     if set(YAHOO) & set(order):
-        means = [_mean(family_differences(scores, CONTROL, rival)) for rival in RIVALS]
-        lines.append(("mean, Yahoo as one", means))
+        lines.append(("mean, Yahoo as one", means(family_differences)))
     return lines
 
 
@@ -125,6 +136,7 @@ def _description(panels: list[tuple[str, list[Line]]]) -> str:
         means = ", ".join(
             f"{mean:+.4f} ± {half:.4f} against {named(rival)}"
             for (mean, half), rival in zip(line, RIVALS, strict=True)
+            if np.isfinite(mean)
         )
         parts.append(f"{title}: {name} {means}")
     return "Average precision of the ensemble minus that of others by data set. " + ". ".join(parts)

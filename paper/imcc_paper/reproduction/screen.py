@@ -60,24 +60,16 @@ def methods_table(
     tables: Tables,
     outside: Tables,
     losses: tuple[int, int, Mapping[str, float]],
-    *,
-    short: bool,
 ) -> str:
-    """Return the table: quality on the paper's data sets and outside, and the cost of training.
-
-    The short one has only the best of the paper's six other algorithms, and what the columns are.
-    """
+    """Return the table of the appendix: quality on the paper's data sets, outside, and the cost."""
     scores, others = tables[METRIC], outside[METRIC]
     compared = compare_on_shared({METRIC: scores}, complete_methods(scores, SPLITS))[METRIC]
     means = compared.means.mean(axis=0)
     firsts = (compared.ranks == compared.ranks.min(axis=1, keepdims=True)).sum(axis=0)
     seconds = _times(store)
-    six = [m for m in (compared.methods[j] for j in compared.order) if m in paper.PAPER[1:]]
     rows = []
     for j in compared.order:
         method = compared.methods[j]
-        if short and method in six[1:]:
-            continue
         own = method == CONTROL
         rows.append(
             [
@@ -96,21 +88,37 @@ def methods_table(
         *("method", "average precision", "log loss", f"mean rank of {len(means)}", "first on"),
         *(f"ensemble minus it, {n} sets", f"the same, {n_outside} outside", "training time"),
     ]
-    if not short:
-        return table(header, rows)
     note = (
-        f"Of {listed(map(named, six))}, the six of the paper, the best; [all of "
-        "them](reproduction_tables.md). "
         f"Average precision, mean rank and first places: the {n} data sets of the paper "
         f"({_sizes(store)} training rows), on the splits that all of these methods share: "
-        f"{splits_text(runs)}. Differences: on all splits that two methods share, with a 95 % "
-        "interval (Student's t over data sets), in brackets on how many data sets the ensemble is "
-        f"better. Log loss: {losses[0]} of the data sets, {losses[1]} splits in all, where it was "
+        f"{splits_text(runs)}. Differences: on all splits that two methods share. "
+        f"Log loss: {losses[0]} of the data sets, {losses[1]} splits in all, where it was "
         "measured for all ([](probabilities.md)). Training time: search included, one thread of a "
         "CPU, relative to the ensemble on the same data sets and kind of machine (geometric mean), "
         "several at a time, so that small differences mean nothing."
     )
     return table(header, rows) + "\n\n" + prose(note).rstrip()
+
+
+def plain_lines(store: Store, tables: Tables, outside: Tables) -> list[list[str]]:
+    """Return lines of the page's table for methods of the experiment, without log losses.
+
+    Kernel ridge and IMCC, also calibrated, and the best of the paper's six other algorithms.
+    """
+    means = tables[METRIC].select(methods=list(paper.PAPER[1:])).mean().mean(axis=0)
+    best = paper.PAPER[1:][int(np.argmax(means))]
+    seconds = _times(store)
+    return [
+        [
+            named(method) + (", best of the paper's six" if method == best else ""),
+            _gap_cell(tables[METRIC], method),
+            "",
+            _gap_cell(outside[METRIC], method),
+            "",
+            seconds.get(method, "GPU only"),
+        ]
+        for method in ("kernel_ridge_calibrated", "kernel_ridge", "imcc_calibrated", "imcc", best)
+    ]
 
 
 def _sizes(store: Store) -> str:

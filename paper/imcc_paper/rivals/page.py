@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student
 
+from imcc.comparison import ScoreTable
 from imcc.datasets import list_datasets
 from imcc_paper._measured import paragraph, table
 from imcc_paper.outside_sets import SECOND
+from imcc_paper.reproduction.rows import CONTROL
 from imcc_paper.rivals.methods import ENSEMBLE, METHODS, STACK
 from imcc_paper.rivals.task import DONE, SPLITS
 
@@ -59,6 +61,26 @@ def values(rows: Rows, column: str) -> dict[tuple[str, str], np.ndarray]:
     }
 
 
+def outside_sets(rows: Rows) -> list[str]:
+    """Return the data sets of the rows that nothing was chosen on."""
+    return sorted({row["dataset"] for row in rows} - {*list_datasets("paper"), *DEVELOPED})
+
+
+def outside_scores(rows: Rows) -> ScoreTable:
+    """Return the average precision of the ensemble and others on those data sets."""
+    precision = values(rows, "average_precision")
+    names = {ENSEMBLE: CONTROL, "lightgbm": "lightgbm", "logistic": "logistic"}
+    return ScoreTable.from_records(
+        [
+            (data, names[method], split, value)
+            for (data, method), of in precision.items()
+            if data in outside_sets(rows) and method in names
+            for split, value in enumerate(of)
+        ],
+        metric="average_precision",
+    )
+
+
 def seconds(rows: Rows) -> dict[tuple[str, str], float]:
     """Return the CPU seconds until there is a model: search and fit, and folds for the stack."""
     parts = {name: values(rows, f"{name}_seconds") for name in ("tune", "oof", "fit")}
@@ -94,19 +116,25 @@ def gaps_to(
     }
 
 
-def in_words(gaps: dict[str, float]) -> str:
+def in_words(gaps: dict[str, float], *, short: bool = False) -> str:
     """Return a mean with its interval, and on how many data sets the ensemble is better.
 
     >>> in_words({"a": 0.01, "b": 0.02, "c": -0.03})
     '+0.0000 ± 0.0657 (better on 2 of 3)'
     """
     values = np.array(list(gaps.values()))
-    better = f"(better on {(values > 0).sum()} of {len(values)})"
-    return f"{values.mean():+.4f} ± {interval(values):.4f} {better}"
+    better = f"{(values > 0).sum()} of {len(values)}"
+    words = better if short else f"better on {better}"
+    return f"{values.mean():+.4f} ± {interval(values):.4f} ({words})"
 
 
-def summary_table(rows: Rows, groups: Mapping[str, Sequence[str]]) -> str:
-    """Return the ensemble minus each method on groups of data sets, and the times on all."""
+def summary_table(
+    rows: Rows, groups: Mapping[str, Sequence[str]], more: Iterable[list[str]] = ()
+) -> str:
+    """Return the ensemble minus each method on groups of data sets, and the times on all.
+
+    More lines, of methods that are no rivals, come last.
+    """
     precision, losses = values(rows, "average_precision"), values(rows, "log_loss")
     cost = seconds(rows)
     lines = []
@@ -121,11 +149,11 @@ def summary_table(rows: Rows, groups: Mapping[str, Sequence[str]]) -> str:
                 cells += ["", ""]
                 continue
             loss = np.array(list(gaps_to(losses, method, sets).values()))
-            cells += [in_words(gaps[name]), f"{loss.mean():+.4f} ± {interval(loss):.4f}"]
+            cells += [in_words(gaps[name], short=True), f"{loss.mean():+.4f} ± {interval(loss):.4f}"]
         times = [cost[d, method] / cost[d, ENSEMBLE] for of_sets in gaps.values() for d in of_sets]
         lines.append([TITLES[method], *cells, f"{np.exp(np.mean(np.log(times))):.1f}"])
     header = [f"{what}, {name}" for name in groups for what in ("average precision", "log loss")]
-    return table(["ensemble minus", *header, "CPU time"], lines)
+    return table(["ensemble minus", *header, "CPU time"], [*lines, *more])
 
 
 def means_table(rows: Rows, datasets: Sequence[str]) -> str:
@@ -182,7 +210,7 @@ def claim(rows: Rows) -> str:
     means = {method: np.mean(list(of.values())) for method, of in gaps.items() if method != STACK}
     sets = list(gaps[STACK])
     times = sum(cost[d, STACK] for d in sets) / sum(cost[d, ENSEMBLE] for d in sets)
-    others = {data for data, _ in precision} - {*paper, *DEVELOPED}
+    others = outside_sets(rows)
     trees = [
         f"{in_words(gaps_to(precision, method, others))} against {TITLES[method]}"
         for method in ("lightgbm", "xgboost")
@@ -257,21 +285,31 @@ def large_table(rows: Rows) -> str:
     return table([*header, "average precision", "log loss"], lines)
 
 
-def blocks(rows: Rows) -> dict[str, str]:
-    """Return the texts for the page and for its appendix."""
+def blocks(rows: Rows, more: Iterable[list[str]]) -> dict[str, str]:
+    """Return the texts for the page and for its appendix.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+    more : iterable of list of str
+        Lines of the page's table for methods that are no rivals.
+    """
     paper = list_datasets("paper")
-    others = sorted({row["dataset"] for row in rows} - {*paper, *DEVELOPED, *SECOND})
+    everything = outside_sets(rows)
+    others = [data for data in everything if data not in SECOND]
     search, fit = (
         " or ".join(f"{cap:.0f}" for cap in sorted({row[name] for row in rows}))
         for name in ("cap", "fit_cap")
     )
     note = paragraph(
-        f"Limits: {search} CPU seconds of a search, {fit} of a fit, one thread. Differences are "
-        "means over the data sets that a method was finished on, with 95 % intervals (Student's t "
-        "over data sets); methods with fewer than three are in the "
-        "[appendix](reproduction_tables.md). Of the log loss less is better. CPU time is that of "
-        "search and fit, relative to the ensemble's (geometric mean); of the stack, that of all "
-        "members and their folds."
+        "Differences are means over the data sets that a method was finished on, with 95 % "
+        "intervals (Student's t over data sets), in brackets on how many the ensemble is better. "
+        "Of the log loss less is better. CPU time is that of search and fit, relative to the "
+        "ensemble's (geometric mean); of the stack, that of all members and their folds. Down to "
+        f"the stack, settings were tuned in {search} CPU seconds per data set, with at most {fit} "
+        "for a fit, and three splits were run; below it are methods of the paper's experiment "
+        "with its grids, ten splits and five data sets outside "
+        "([all methods](reproduction_tables.md))."
     )
     means = paragraph(
         "Means over data sets. Numbers in parentheses are the ensemble's on the same data sets, "
@@ -286,10 +324,10 @@ def blocks(rows: Rows) -> dict[str, str]:
         ("Larger ones that the recipe was chosen on, and boxes, which led to it:", DEVELOPED),
     ):
         tables += [title, means_table(rows, sets), sets_table(rows, sets)]
-    groups = {"the paper's": paper, "outside": others, "outside, new": SECOND}
+    groups = {"the paper's": paper, "outside": everything}
     return {
-        "rivals": f"{summary_table(rows, groups)}\n\n{note}",
+        "rivals": f"{summary_table(rows, groups, more)}\n\n{note}",
         "rivals-large": large_table(rows),
-        "rivals-without": without_largest(rows, [*others, *SECOND]),
+        "rivals-without": without_largest(rows, everything),
         "rivals-tables": "\n\n".join([means, *tables]),
     }

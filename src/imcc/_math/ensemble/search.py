@@ -554,8 +554,8 @@ class _Search:
         if self.labels.known is not None:
             self._join_trees(fitted, alone)
             return
-        both = self._tried_trees(fitted, sees_log_odds=True)
-        if alone.gain > both.gain or self.n > FEW_ROWS:
+        both = None if self.n > FEW_ROWS else self._tried_trees(fitted, sees_log_odds=True)
+        if both is None or alone.gain > both.gain:
             self._join_trees(fitted, alone)
             both = self._tried_trees(fitted, sees_log_odds=True)
         self._join_trees(fitted, both)
