@@ -128,9 +128,7 @@ def build() -> Built:
                 appendix.appendix(
                     store, scores, others, found.pop("methods"), found.pop("rivals-tables")
                 ),
-                figure.draw(
-                    scores["average_precision"], page.outside_scores(rivals.stored_rows())
-                ),
+                figure.draw(scores["average_precision"], page.outside_scores(rivals.stored_rows())),
                 found,
             )
 

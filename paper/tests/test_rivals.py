@@ -243,7 +243,13 @@ def test_the_tables_compare_with_the_ensemble():
     rows.append(made_row("scene", ENSEMBLE, 0, 0.9))  # not finished: does not count
     rows += [made_row("yeast", "xgboost", split, 0.5) for split in task.SPLITS]
     rows += [made_row("image", "mlp", split, np.nan, "over the cap") for split in task.SPLITS]
-    blocks = page.blocks(rows)
+    for data, other in (("a", 0.1), ("b", 0.4)):  # outside
+        for split in task.SPLITS:
+            rows += [made_row(data, method, split, other) for method in ("lightgbm", "xgboost")]
+            rows.append(made_row(data, ENSEMBLE, split, 0.5))
+    blocks = page.blocks(rows, [["plain", *[""] * 5]])
+    assert blocks["rivals-without"].startswith("without `a`, where it is largest, it is +0.1000 ±")
+    assert "| plain |  |" in blocks["rivals"]
     lines = blocks["rivals-tables"].split("The paper's data sets:\n\n")[1].splitlines()
     assert lines[2].startswith("| ensemble | 2 | 0.7000 |")
     assert lines[3].startswith("| RBF-SVM | 2 | 0.7100 |")
@@ -251,11 +257,11 @@ def test_the_tables_compare_with_the_ensemble():
     assert lines[4].startswith("| XGBoost | 1 | 0.5000 (0.6000) |")
     assert "| +0.1000 | 1 / 0 |" in lines[4]
     assert "| image | 0.8000 | +0.0900 ± 0.0248 |  |" in lines
-    assert "120 CPU seconds of a search" in blocks["rivals"]
+    assert "tuned in 120 CPU seconds" in blocks["rivals"]
     assert "RBF-SVM" not in blocks["rivals"]  # too few data sets for a row
     for split in task.SPLITS:
         rows += [made_row("genbase", ENSEMBLE, split, 0.4), made_row("genbase", "svm", split, 0.2)]
-    line = page.blocks(rows)["rivals"].splitlines()[2]
+    line = page.blocks(rows, [])["rivals"].splitlines()[2]
     assert line.startswith("| RBF-SVM | +0.0600 ± 0.3")
-    assert "(better on 2 of 3)" in line
+    assert "(2 of 3)" in line
     assert " |  |  | " in line  # none outside

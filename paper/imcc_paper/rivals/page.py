@@ -149,7 +149,8 @@ def summary_table(
                 cells += ["", ""]
                 continue
             loss = np.array(list(gaps_to(losses, method, sets).values()))
-            cells += [in_words(gaps[name], short=True), f"{loss.mean():+.4f} ± {interval(loss):.4f}"]
+            cells.append(in_words(gaps[name], short=True))
+            cells.append(f"{loss.mean():+.4f} ± {interval(loss):.4f}")
         times = [cost[d, method] / cost[d, ENSEMBLE] for of_sets in gaps.values() for d in of_sets]
         lines.append([TITLES[method], *cells, f"{np.exp(np.mean(np.log(times))):.1f}"])
     header = [f"{what}, {name}" for name in groups for what in ("average precision", "log loss")]
