@@ -47,7 +47,7 @@ _PATIENCE = 20
 # Labels that fewer rows have, or lack, have no trees.
 _MIN_SUPPORT = 10
 # Trees that are converted at a time.
-_DUMPED = 500
+_CONVERTED = 500
 #: Rows whose features are dense at a time.
 BLOCK_ROWS = 4096
 # Entries of rows, or of rows and trees, that are worked on at a time; they stay in the cache.
@@ -207,15 +207,12 @@ class Boosting:
         boosters = self._boosters(rows, [labels[part] for part in parts], n_trees)
         found = []
         for part, (booster, _) in zip(parts if boosters else [], boosters, strict=True):
-            # Trees as dicts take much memory, so only some are dicts at a time.
-            step = max(1, _DUMPED // len(part))
+            # Texts of trees take much memory, so only some are there at a time.
+            step = max(1, _CONVERTED // len(part))
             for begin in range(0, n_trees, step):
-                dump = booster.dump_model(num_iteration=step, start_iteration=begin)["tree_info"]
-                for number, tree in enumerate(dump):
-                    splits: list[tuple[Any, ...]] = []
-                    values: list[float] = []
-                    _collect(tree["tree_structure"], splits, values)
-                    found.append((int(part[number % len(part)]), splits, values))
+                text = booster.model_to_string(num_iteration=step, start_iteration=begin)
+                for number, tree in enumerate(text.split("\nTree=")[1:]):
+                    found.append((int(part[number % len(part)]), *_splits_and_values(tree)))
         # Label by label, however these were shared between threads.
         found.sort(key=lambda tree: tree[0])
         return _as_arrays(found), self._start(rows, labels)
@@ -349,16 +346,39 @@ def _lightgbm() -> Any:
         ) from error
 
 
-def _collect(node: dict[str, Any], splits: list[tuple[Any, ...]], values: list[float]) -> None:
-    """Append the splits below a node (feature, threshold, leaves on the left), and its leaves."""
-    if "left_child" not in node:
-        values.append(node["leaf_value"])
-        return
-    first = len(values)
-    _collect(node["left_child"], splits, values)
-    on_the_left = 2 ** len(values) - 2**first
-    _collect(node["right_child"], splits, values)
-    splits.append((node["split_feature"], node["threshold"], on_the_left))
+def _splits_and_values(text: str) -> tuple[list[tuple[Any, ...]], list[float]]:
+    """Return the splits of a tree (feature, threshold, leaves on the left), and its leaves.
+
+    Parameters
+    ----------
+    text : str
+        What LightGBM writes to a file: lines of a name, "=" and numbers.  Children are numbers of
+        splits; if negative, of leaves, from -1 downwards.
+    """
+    numbers = dict(line.split("=", 1) for line in text.split("\n") if "=" in line)
+    leaves = [float(value) for value in numbers["leaf_value"].split()]
+    if len(leaves) == 1:
+        return [], leaves
+    feature, left, right = (
+        [int(number) for number in numbers[name].split()]
+        for name in ("split_feature", "left_child", "right_child")
+    )
+    threshold = [float(number) for number in numbers["threshold"].split()]
+    splits: list[tuple[Any, ...]] = []
+    values: list[float] = []
+
+    def collect(node: int) -> None:
+        if node < 0:
+            values.append(leaves[-node - 1])
+            return
+        first = len(values)
+        collect(left[node])
+        on_the_left = 2 ** len(values) - 2**first
+        collect(right[node])
+        splits.append((feature[node], threshold[node], on_the_left))
+
+    collect(0)
+    return splits, values
 
 
 def _rounded(threshold: float) -> np.float32:
