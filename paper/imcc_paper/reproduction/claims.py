@@ -22,7 +22,8 @@ def claims(scores: ScoreTable, outside: ScoreTable, rivals: str) -> str:
     Parameters
     ----------
     scores, outside : ScoreTable
-        Average precision on the paper's data sets, and on those that nothing was chosen on.
+        Average precision on the paper's data sets, and on those that nothing was chosen on, where
+        the other methods were tuned.
     rivals : str
         What is claimed beside rivals that were tuned.
     """
@@ -32,7 +33,7 @@ def claims(scores: ScoreTable, outside: ScoreTable, rivals: str) -> str:
         low, high = effect_size(other).mean_interval
         lines.append(
             f"**{name}**: {_gap(own)} on the paper's data sets, which the ensemble was developed "
-            f"on; {_gap(other)} on others"
+            f"on; {_gap(other)}, with tuned settings, on others, which nothing was chosen on"
             + (", where zero is in the interval." if low < 0 < high else ".")
         )
     gap = differences(scores, CONTROL, NEAREST)

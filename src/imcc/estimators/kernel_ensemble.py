@@ -46,6 +46,7 @@ from imcc._utils.validation import (
     check_features,
     check_number,
     check_sample_weight,
+    check_switch,
     draw_seed,
     encode_target,
 )
@@ -113,10 +114,9 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
     members_ : list of dict
         The members in descending order of weight: ``weight``, ``view``, ``kernel`` ("rbf",
         "laplacian", "linear" or "trees"), ``width_scale``, ``width``, ``penalty`` and
-        ``coupling``.  The view of trees is "columns", or "columns and log-odds" of all labels; for
-        labels without trees, the other members have all the weight.  Empty if all labels are
-        constant or all rows are equal; the scores are then the log-odds of the smoothed label
-        frequencies.
+        ``coupling``.  The view of trees is "columns"; for labels without trees, the other members
+        have all the weight.  Empty if all labels are constant or all rows are equal; the scores are
+        then the log-odds of the smoothed label frequencies.
     search_results_ : dict of ndarray
         All settings that were tried, one entry per trial: ``n_samples``, ``param_*`` and
         ``score``.  Scores of different numbers of rows are not comparable.
@@ -293,9 +293,9 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
                     views=views,
                     scoring=self.scoring,
                     binary=target.kind == "binary",
-                    linear=bool(self.linear),
+                    linear=self.linear,
                     exact=self.unknown == "exact",
-                    trees=bool(self.trees),
+                    trees=self.trees,
                     max_seconds=self.max_time,
                     seed=draw_seed(self.random_state),
                     plan=plan,
@@ -315,6 +315,8 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
                 check_choice("views", view, VIEWS)
         if not callable(self.scoring):
             check_choice("scoring", self.scoring, CRITERIA)
+        for name in ("linear", "trees"):
+            check_switch(name, getattr(self, name))
         for name in ("max_memory", "max_time"):
             if getattr(self, name) is not None:
                 check_number(name, getattr(self, name), above=0)
@@ -331,7 +333,7 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
             # The first member is fitted in any case, after the screening.
             within = rows_within(self.max_time / 2)
             most_rows, limit = min((most_rows, limit), (within, "take too long (max_time)"))
-        sizes = (X, n_labels, available, bool(self.trees))
+        sizes = (X, n_labels, available, self.trees)
         plan = make_plan(*sizes, most_rows, block_entries(like))
         if plan.n_landmarks:
             if plan.n_landmarks < min(FEWEST_LANDMARKS, n):
@@ -372,7 +374,8 @@ class KernelEnsembleClassifier(LogOddsClassifierMixin, BaseEstimator):
         self.search_results_ = _table(fitted)
         self.held_out_score_ = fitted.score
         self.scoring_ = fitted.criterion
-        self.n_trees_ = sum(len(member.trees.output) for member in fitted.model.trees)
+        trees = fitted.model.trees
+        self.n_trees_ = 0 if trees is None else len(trees.trees.output)
         self.precision_ = plan.precision
         self.n_landmarks_ = plan.n_landmarks
         self.planned_bytes_ = plan.n_bytes
@@ -392,13 +395,11 @@ def _members(model: EnsembleModel) -> list[dict[str, Any]]:
         {"weight": member.weight, **member.setting, "width": member.width}
         for member in model.members
     ]
-    for member in model.trees:
-        # Averaged with the mean of those before.
-        found = [{**other, "weight": other["weight"] * (1 - member.share)} for other in found]
-        sees = member.sees_log_odds(model.anchors.shape[1])
-        view = "columns and log-odds" if sees else "columns"
-        setting = {"view": view, "kernel": "trees", "width_scale": 0.0, "penalty": 0.0}
-        found.append({"weight": member.share, **setting, "coupling": 0.0, "width": 0.0})
+    if model.trees is not None:
+        share = model.trees.share
+        found = [{**other, "weight": other["weight"] * (1 - share)} for other in found]
+        setting = {"view": "columns", "kernel": "trees", "width_scale": 0.0, "penalty": 0.0}
+        found.append({"weight": share, **setting, "coupling": 0.0, "width": 0.0})
     return sorted(found, key=lambda member: -member["weight"])
 
 

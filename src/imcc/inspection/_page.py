@@ -47,7 +47,6 @@ _VIEWS = {
     "root": "square roots",
     "tfidf": "words weighted by how rare they are",
     "columns": "the columns as they are",
-    "columns and log-odds": "the columns and the other members' log-odds of all labels",
 }
 _KERNELS = {
     "rbf": "smooth kernel",

@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.tree._tree import Tree
 
+from imcc._math.ensemble.model import EnsembleModel
 from imcc.persistence._card import ModelCard, count_of, kept_names
 from imcc.persistence._errors import require
 
@@ -87,10 +88,31 @@ def _has_valid_indices(part: Any) -> bool:
         # The column of each term, in a sparse matrix with as many columns as terms.
         columns = sorted(part.vocabulary_.values())
         return columns == list(range(len(columns)))
+    if isinstance(part, EnsembleModel):
+        return _has_valid_trees(held)
     if isinstance(part, np.random.RandomState):
         # The place in its 624 numbers; the next draw after the last makes new ones.
         return bool(0 <= part.get_state(legacy=False)["state"]["pos"] <= 624)
     return True
+
+
+def _has_valid_trees(held: dict[str, Any]) -> bool:
+    """Return whether an ensemble's trees look at columns that rows have, and add to labels."""
+    member, rows, varying = held["trees"], held["anchors"], held["varying"]
+    if member is None:
+        return True
+    trees = getattr(member, "trees", None)
+    names = ("used", "feature", "threshold", "removed", "output")
+    arrays: list[Any] = [getattr(trees, name, None) for name in names]
+    if not all(isinstance(array, np.ndarray) for array in (*arrays, varying)):
+        return False
+    used, feature, threshold, removed, output = arrays
+    inside = ((used, rows.shape[1]), (feature, len(used)), (output, len(varying)))
+    return bool(
+        feature.shape == threshold.shape == removed.shape
+        and feature.shape[1:] == output.shape
+        and all(((own >= 0) & (own < count)).all() for own, count in inside)
+    )
 
 
 def _ends(tree: Any) -> bool:

@@ -57,15 +57,14 @@ class Member:
 
 @dataclass(frozen=True)
 class TreeMember:
-    """Trees whose log-odds are averaged with those before them, for the labels that have trees.
+    """Trees whose log-odds are averaged with those of other members, for labels that have trees.
 
     Attributes
     ----------
     trees : Trees
-        They look at the columns of the rows, and maybe at the log-odds of all labels, which come
-        after the columns.  Their values are multiplied by share and calibration.
+        Of the columns.  Their values are multiplied by share and calibration.
     kept : ndarray of shape (q,)
-        What the log-odds before are multiplied by: one minus the share, or 1 without trees.
+        What the other log-odds are multiplied by: one minus the share, or 1 without trees.
     added : ndarray of shape (q,)
         Added to all rows.
     share : float
@@ -96,24 +95,17 @@ class TreeMember:
         output = which[trees.output].astype(np.int32)
         return cls(replace(trees, value=value, output=output), kept, added, share)
 
-    def sees_log_odds(self, n_columns: int) -> bool:
-        """Return whether the trees look at log-odds, for rows of so many columns."""
-        return bool((self.trees.used >= n_columns).any())
-
     def blended(self, rows: Features, log_odds: np.ndarray) -> np.ndarray:
         """Return log-odds of rows, averaged with those of the trees."""
-        out = log_odds * self.kept + self.added
-        n_columns, used = rows.shape[1], self.trees.used
-        columns, labels = used[used < n_columns], used[used >= n_columns] - n_columns
+        out, used = log_odds * self.kept + self.added, self.trees.used
         for start in range(0, len(out), BLOCK_ROWS):
             block = slice(start, start + BLOCK_ROWS)
             own = rows[block] if len(out) > BLOCK_ROWS else rows
             # To index the columns of few sparse rows takes longer than to make them dense.
             few = sp.issparse(own) and own.shape[0] * own.shape[1] <= _SCORE_ENTRIES
-            own = own.toarray()[:, columns] if few else own[:, columns]
+            own = own.toarray()[:, used] if few else own[:, used]
             own = own.toarray() if sp.issparse(own) else own
-            seen = np.hstack([own, log_odds[block][:, labels]]).astype(np.float32)
-            out[block] += self.trees.sums(seen, log_odds.shape[1])
+            out[block] += self.trees.sums(own, log_odds.shape[1])
         return out
 
 
@@ -134,8 +126,8 @@ class EnsembleModel:
         The outputs that members score; all others have the same label in every training row.
     base : array of shape (n_outputs,)
         The log-odds of the smoothed base rates, which are the scores of the other outputs.
-    trees : tuple of TreeMember
-        One after the other, for rows less the center.
+    trees : TreeMember or None
+        For rows less the center.
     """
 
     center: np.ndarray | None
@@ -144,7 +136,7 @@ class EnsembleModel:
     members: tuple[Member, ...]
     varying: np.ndarray
     base: Array
-    trees: tuple[TreeMember, ...]
+    trees: TreeMember | None
 
     @property
     def keys(self) -> list[tuple[str, str]]:
@@ -166,11 +158,8 @@ class EnsembleModel:
         if not self.members:
             return out
         found = self._of_members(rows)
-        if self.trees:
-            host = to_numpy(found)
-            for member in self.trees:
-                host = member.blended(rows, host)
-            found = asarray(host, found)
+        if self.trees is not None:
+            found = asarray(self.trees.blended(rows, to_numpy(found)), found)
         if len(self.varying) == out.shape[1]:
             return found
         columns = [out[:, j] for j in range(out.shape[1])]
@@ -252,12 +241,3 @@ def centered(X: Features, center: np.ndarray | None) -> Features:
         return sp.csr_matrix(X, dtype=np.float32)
     dense = X.toarray() if sp.issparse(X) else X
     return (np.asarray(dense, dtype=np.float64) - center).astype(np.float32)
-
-
-def seen_by_trees(rows: Features, scores: np.ndarray | None) -> Features:
-    """Return what trees look at: the columns of rows, and log-odds if there are any."""
-    if scores is None:
-        return rows
-    if sp.issparse(rows):
-        return sp.hstack([rows, sp.csr_matrix(scores)], format="csr", dtype=np.float32)
-    return np.hstack([rows, scores.astype(np.float32)])

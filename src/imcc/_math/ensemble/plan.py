@@ -98,10 +98,9 @@ def make_plan(
         blending += 56.0 * values + 16.0 * X.shape[1] * n_labels  # linear models
     if trees:
         # What trees look at, twice and as bins, and LightGBM's histograms.
-        seen = values + cells
-        histograms = 2**15 * min(X.shape[1] + n_labels, seen / 100)
+        histograms = 2**15 * min(X.shape[1], values / 100)
         always += _BOOSTERS
-        blending = max(blending, others + 60.0 * cells + (17.0 if sparse else 9.0) * seen)
+        blending = max(blending, others + 60.0 * cells + (17.0 if sparse else 9.0) * values)
         blending += histograms
 
     entries, panels = _ENTRIES, 0.0

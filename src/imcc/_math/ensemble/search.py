@@ -7,8 +7,8 @@
 3. **Blend.**  The scores of each member are calibrated per label, and a greedy selection finds the
    members and weights whose mean log-odds have the lowest log loss.  Linear models of words are
    candidates if that lowers the log loss clearly.
-4. **Trees.**  Boosted trees of the columns, and then those that see the log-odds of all labels as
-   well, are averaged with the others if that lowers the log loss clearly.
+4. **Trees.**  Boosted trees of the columns are averaged with the others if that lowers the log loss
+   clearly.
 
 All comparisons use scores of rows by models without them.
 """
@@ -52,7 +52,7 @@ from imcc._math.ensemble.members import (
     fit_landmarks,
     make_kernel,
 )
-from imcc._math.ensemble.model import EnsembleModel, Member, TreeMember, centered, seen_by_trees
+from imcc._math.ensemble.model import EnsembleModel, Member, TreeMember, centered
 from imcc._math.ensemble.plan import FEW_ROWS, ROUNDS, Plan, n_finalists
 from imcc._math.ensemble.ridge import Solution
 from imcc._math.ensemble.selection import (
@@ -135,24 +135,6 @@ class Trial(NamedTuple):
     score: float
 
 
-class TreeTrial(NamedTuple):
-    """What trees brought on rows that were left out.
-
-    Attributes
-    ----------
-    sees_log_odds : bool
-        Whether they look at log-odds as well as columns.
-    n_trees : int
-        How many of them per label are best.
-    gain : float
-        By how much they lower the log loss; 0 if not clearly.
-    """
-
-    sees_log_odds: bool
-    n_trees: int
-    gain: float
-
-
 class Candidate(NamedTuple):
     """A fitted model that may become a member."""
 
@@ -212,7 +194,7 @@ def fit_ensemble(X: Features, labels: Labels, options: Options) -> Fitted:
     center = None if sp.issparse(X) else X.mean(axis=0, dtype=np.float64)
     search = _Search(centered(X, center), own._replace(known=known), options)
     nothing = EnsembleModel(
-        *(center, search.rows[:0], (), (), varying, asarray(base, labels.signs), ()),
+        *(center, search.rows[:0], (), (), varying, asarray(base, labels.signs), None),
     )
     if not len(varying):
         return Fitted(nothing, criterion=_name(options.scoring))
@@ -270,7 +252,7 @@ class _Search:
                 anchors,
                 tuple(self.space(key) for key in keys),
                 members,
-                *(nothing.varying, nothing.base, ()),
+                *(nothing.varying, nothing.base, None),
             ),
             held_out,
             criterion=criterion.name,
@@ -534,6 +516,9 @@ class _Search:
         splitter: Any = ShuffleSplit if labels.groups is None else GroupShuffleSplit
         splits = splitter(1, test_size=0.2, random_state=self.options.seed)
         train, test = next(splits.split(labels.signs, groups=labels.groups))
+        if labels.groups is not None:  # in the order of the rows
+            rng = np.random.RandomState([self.options.seed, 2])
+            train, test = rng.permutation(train), rng.permutation(test)
         return train, test[: ROUNDS[1][0]]
 
     # Trees.
@@ -541,51 +526,18 @@ class _Search:
     def add_trees(self, fitted: Fitted) -> None:
         """Average log-odds with those of trees, where that lowers the log loss clearly.
 
-        Trees that look at the columns and at the held-out log-odds of all labels start from what
-        the other members know, and learn how labels depend on each other.  Where these members are
-        far from the truth, trees of the columns alone are better, and join first; and also of many
-        rows, where kernels take most of the time.
+        First they are tried on rows that are left out, for some labels; then they are fitted to all
+        rows, with held-out log-odds.
 
-        With unknown labels, trees do not see log-odds: those of unknown entries are of models that
-        never saw them, so how they differ from others says what is known, which is not known of new
-        rows.
+        Trees do not see the held-out log-odds of other members: the score of a row by a model
+        without it is lower if the row has the label than if it has not, all the more if other rows
+        are like it.  Trees would read the label from that, and new rows have no such shift.
         """
-        alone = self._tried_trees(fitted, sees_log_odds=False)
-        if self.labels.known is not None:
-            self._join_trees(fitted, alone)
+        labels, n_trees = self._host_labels, self._best_number_of_trees(fitted)
+        if not n_trees:
             return
-        both = None if self.n > FEW_ROWS else self._tried_trees(fitted, sees_log_odds=True)
-        if both is None or alone.gain > both.gain:
-            self._join_trees(fitted, alone)
-            both = self._tried_trees(fitted, sees_log_odds=True)
-        self._join_trees(fitted, both)
-
-    def _tried_trees(self, fitted: Fitted, sees_log_odds: bool) -> TreeTrial:
-        """Return what averaging with trees brings on rows that are left out, for some labels."""
-        cost, labels = self.costs.trying_trees(), self._host_labels
-        nothing = TreeTrial(sees_log_odds, 0, 0.0)
-        n_together = self.n if labels.groups is None else len(np.unique(labels.groups))
-        if n_together < _FEWEST_FOR_TREES or self.clock.must_stop(cost):
-            return nothing
-        boosting = self._boosting(fitted, sees_log_odds)
-        train, test = self._divided(labels)
-        train = np.sort(train[:TRIED_ROWS])
-        few = boosting.labels(TRIED_LABELS, train)
-        if labels.known is not None:
-            few = few[labels.known[np.ix_(test, few)].any(axis=0)]
-        if not len(few):
-            return nothing
-        n_trees, log_odds = boosting.trial(train, test, few)
-        self.clock.worked(cost, "trying trees")
-        own, before = labels.part(test).columns(few), to_numpy(fitted.held_out)[np.ix_(test, few)]
-        return TreeTrial(sees_log_odds, n_trees, best_share(before, log_odds, own)[1])
-
-    def _join_trees(self, fitted: Fitted, trial: TreeTrial) -> None:
-        """Fit trees to all rows, with held-out log-odds; they join if these lower the log loss."""
-        if not trial.gain:
-            return
-        boosting, labels = self._boosting(fitted, trial.sees_log_odds), self._host_labels
-        which, n_trees = boosting.labels(MOST_LABELS), trial.n_trees
+        boosting = self._boosting()
+        which = boosting.labels(MOST_LABELS)
         step = self.costs.trees(n_trees, len(which))
         if self.clock.must_stop((TREE_FOLDS + 1) * step):
             return
@@ -607,16 +559,33 @@ class _Search:
         if gain:
             trees, start = boosting.fit(np.arange(self.n), which, n_trees)
             member = TreeMember.averaged(trees, start, which, maps, share, before.shape[1])
-            fitted.model = replace(fitted.model, trees=(*fitted.model.trees, member))
+            fitted.model = replace(fitted.model, trees=member)
             before[:, which] += share * (log_odds - before[:, which])
             fitted.held_out = asarray(before, self.labels.signs)
         self.clock.worked(step, "fitting trees")
 
-    def _boosting(self, fitted: Fitted, sees_log_odds: bool) -> Boosting:
-        labels = self._host_labels
-        seen = seen_by_trees(self.rows, to_numpy(fitted.held_out) if sees_log_odds else None)
-        seed, threads = self.options.seed, self.options.threads
-        return Boosting(seen, labels.signs > 0, *labels[1:], seed=seed, threads=threads)
+    def _best_number_of_trees(self, fitted: Fitted) -> int:
+        """Return how many trees per label are best on rows that are left out; 0 if none help."""
+        cost, labels = self.costs.trying_trees(), self._host_labels
+        n_together = self.n if labels.groups is None else len(np.unique(labels.groups))
+        if n_together < _FEWEST_FOR_TREES or self.clock.must_stop(cost):
+            return 0
+        train, test = self._divided(labels)
+        train, boosting = np.sort(train[:TRIED_ROWS]), self._boosting()
+        few = boosting.labels(TRIED_LABELS, train)
+        if labels.known is not None:
+            few = few[labels.known[np.ix_(test, few)].any(axis=0)]
+        if not len(few):
+            return 0
+        n_trees, log_odds = boosting.trial(train, test, few)
+        self.clock.worked(cost, "trying trees")
+        own, before = labels.part(test).columns(few), to_numpy(fitted.held_out)[np.ix_(test, few)]
+        return n_trees if best_share(before, log_odds, own)[1] else 0
+
+    def _boosting(self) -> Boosting:
+        labels, options = self._host_labels, self.options
+        on = labels.signs > 0
+        return Boosting(self.rows, on, *labels[1:], seed=options.seed, threads=options.threads)
 
     @cached_property
     def _host_labels(self) -> Labels:

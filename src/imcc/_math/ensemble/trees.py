@@ -212,7 +212,10 @@ class Boosting:
             for begin in range(0, n_trees, step):
                 text = booster.model_to_string(num_iteration=step, start_iteration=begin)
                 for number, tree in enumerate(text.split("\nTree=")[1:]):
-                    found.append((int(part[number % len(part)]), *_splits_and_values(tree)))
+                    splits, values = _splits_and_values(tree)
+                    # One that adds nothing is there where another label's tree has splits.
+                    if splits or any(values):
+                        found.append((int(part[number % len(part)]), splits, values))
         # Label by label, however these were shared between threads.
         found.sort(key=lambda tree: tree[0])
         return _as_arrays(found), self._start(rows, labels)
