@@ -259,7 +259,7 @@ def test_tune_fits_an_ensemble_by_default(folder, short, imcc, tmp_path):
     out = tmp_path / "m.skops"
     start = ("tune", short, "--labels", "senior,remote", "-o", out)
     shown = imcc(*start).stdout
-    assert re.search(r"An ensemble of \d+ models; \d+ kernels were tried", shown)
+    assert re.search(r"An ensemble of \d+ models; \d+ trials of kernels", shown)
     assert "held-out average_precision" in shown
     rows = table(imcc("predict", out, folder / "test.csv", "--proba", "--ignore-extra").stdout)
     chances = np.array([row[1:] for row in rows[1:]], dtype=float)

@@ -262,7 +262,7 @@ def large_table(rows: Rows) -> str:
     precision, losses = values(rows, "average_precision"), values(rows, "log_loss")
     sizes = {row["dataset"]: row for row in rows}
     lines = []
-    for data in (name for name in _LARGE if name in sizes):
+    for data in (name for name in _LARGE if (name, ENSEMBLE) in precision):
         numbers = (sizes[data][name] for name in ("n_train", "n_features", "n_labels"))
         shape = " x ".join(f"{number:,}" for number in numbers)
         means = {

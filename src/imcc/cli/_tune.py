@@ -211,9 +211,7 @@ def tune(
     elif not quiet:
         title = f"The best of {len(tried):,} settings, by {named(metric)}"
         if not is_search:
-            title = (
-                f"An ensemble of {len(inner.members_)} models; {len(tried):,} kernels were tried"
-            )
+            title = f"An ensemble of {len(inner.members_)} models; {len(tried):,} trials of kernels"
         print_table(title, ("", ""), list(shown_setting(card).items()))
         figures = [(named(name), f"{value:.4f}") for name, value in card.metrics.items()]
         print_table("How good it is", ("", ">"), figures)

@@ -113,9 +113,7 @@ def fit_view(name: str, X: Features) -> View:
             # A feature occurs where it is not zero; smoothed as if one more row had all features.
             occurs = np.asarray((X != 0).sum(axis=0)).ravel()
             return View(name, factor=np.log((1 + X.shape[0]) / (1 + occurs)) + 1)
-        case "raw":
-            return View(name, None if sp.issparse(X) else X.mean(axis=0, dtype=np.float64))
-    return View(name)
+    return View(name, None if sp.issparse(X) else X.mean(axis=0, dtype=np.float64))
 
 
 def choose_views(names: Any, X: Features) -> list[str]:
