@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import ExtraTreeClassifier
 
-from imcc import IMCCClassifier
+from imcc import IMCCClassifier, KernelEnsembleClassifier
 from imcc.persistence import ModelFileError, load_model, save_model, untrusted_types
 from imcc.persistence._checks import _has_valid_indices
 from imcc.persistence._file import _digest
@@ -155,6 +156,21 @@ def test_a_tree_beside_a_vocabulary_does_not_hide_it(problem):
     assert _has_valid_indices(vectorizer)
     vectorizer.vocabulary_["word"] = 10**6
     assert not _has_valid_indices(vectorizer)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("used", 10**6), ("feature", -1), ("output", 9), ("threshold", None)]
+)
+def test_trees_of_an_ensemble_look_at_columns_that_are_there(name, value):
+    X = np.random.RandomState(0).randn(300, 12)
+    Y = ((X[:, :2] > 0.5) & (X[:, 2:4] > -0.5)).astype(int)
+    model = KernelEnsembleClassifier(views=("raw",), random_state=0).fit(X, Y)._model
+    assert model.trees is not None
+    assert _has_valid_indices(model)
+    array = getattr(model.trees.trees, name)
+    damaged = array[:-1] if value is None else np.where(array == array.max(), value, array)
+    trees = replace(model.trees.trees, **{name: damaged})
+    assert not _has_valid_indices(replace(model, trees=replace(model.trees, trees=trees)))
 
 
 def test_random_damage_never_crashes(sparse_model, problem, tmp_path):

@@ -661,6 +661,8 @@ def test_rows_of_another_library(data, fitted):
         {"scoring": "beauty"},
         {"max_time": 0},
         {"max_memory": -1},
+        {"trees": "none"},
+        {"linear": 2},
     ],
 )
 def test_bad_parameters(data, change):
