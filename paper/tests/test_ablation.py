@@ -13,7 +13,7 @@ def test_each_stage_is_left_out_by_a_name_that_exists_and_by_nothing_else():
 
 def test_every_row_has_one_of_everything_beside_it():
     runs = {ablation.Run(*(row[k] for k in ablation.Run._fields)) for row in ablation.stored_rows()}
-    assert len(runs) == len(ablation.stored_rows()) > 200
+    assert len(runs) == len(ablation.stored_rows()) > 150
     assert {run._replace(without=ablation.WHOLE) for run in runs} <= runs
 
 

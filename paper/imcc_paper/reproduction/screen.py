@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -206,13 +207,18 @@ def _ranks(tables: Tables) -> str:
         parts.append(f"{words} {rank:.2f} of {len(methods)} and {first} of {n}")
     alike = not_different(compare_on_shared(tables, plain_methods(scores))[METRIC], CONTROL)
     everyone = complete_methods(scores)
-    means = scores.select(methods=everyone).mean()
-    own = 1 + (means > means[:, [everyone.index(CONTROL)]]).sum(axis=1).mean()
+    values = scores.select(methods=everyone).values
+    place = everyone.index(CONTROL)
+    values = np.where(np.isfinite(values[:, [place]]), values, np.nan)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of methods that have none of the ensemble's splits
+        means = np.nanmean(values, axis=2)
+    own = 1 + (means > means[:, [place]]).sum(axis=1).mean()
     text = (
         "**Mean rank by average precision, and first places** among the cells of a data set and a "
         f"metric, on the splits that the methods share, which are few for some data sets: "
-        f"{'; '.join(parts)} ([where not](reproduction_tables.md)). With all splits of each method "
-        f"the mean rank is {own:.2f} of {len(everyone)}."
+        f"{'; '.join(parts)} ([where not](reproduction_tables.md)). On all splits of the "
+        f"ensemble that each method has, the mean rank is {own:.2f} of {len(everyone)}."
     )
     if alike:
         text += (

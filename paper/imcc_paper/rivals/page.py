@@ -306,7 +306,7 @@ def blocks(rows: Rows, more: Iterable[list[str]]) -> dict[str, str]:
         "ensemble's (geometric mean); of the stack, that of all members and their folds. Down to "
         f"the stack, settings were tuned in {search} CPU seconds per data set, with at most {fit} "
         "for a fit, and three splits were run; below it are methods of the paper's experiment "
-        "with its grids, ten splits and five data sets outside "
+        "with its grids, up to ten splits and five data sets outside "
         "([all methods](reproduction_tables.md))."
     )
     means = paragraph(
