@@ -171,6 +171,7 @@ def test_trees_of_an_ensemble_look_at_columns_that_are_there(name, value):
     damaged = array[:-1] if value is None else np.where(array == array.max(), value, array)
     trees = replace(model.trees.trees, **{name: damaged})
     assert not _has_valid_indices(replace(model, trees=replace(model.trees, trees=trees)))
+    assert not _has_valid_indices(replace(model, anchors=None))
 
 
 def test_random_damage_never_crashes(sparse_model, problem, tmp_path):

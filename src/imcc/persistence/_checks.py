@@ -98,19 +98,22 @@ def _has_valid_indices(part: Any) -> bool:
 
 def _has_valid_trees(held: dict[str, Any]) -> bool:
     """Return whether an ensemble's trees look at columns that rows have, and add to labels."""
-    member, rows, varying = held["trees"], held["anchors"], held["varying"]
+    member: Any = held.get("trees")
+    varying: Any = held.get("varying")
     if member is None:
         return True
+    shape: tuple[int, ...] = getattr(held.get("anchors"), "shape", ())
     trees = getattr(member, "trees", None)
     names = ("used", "feature", "threshold", "removed", "output")
     arrays: list[Any] = [getattr(trees, name, None) for name in names]
-    if not all(isinstance(array, np.ndarray) for array in (*arrays, varying)):
+    if len(shape) != 2 or not all(isinstance(array, np.ndarray) for array in (*arrays, varying)):
         return False
     used, feature, threshold, removed, output = arrays
-    inside = ((used, rows.shape[1]), (feature, len(used)), (output, len(varying)))
+    inside = ((used, shape[1]), (feature, len(used)), (output, len(varying)))
     return bool(
         feature.shape == threshold.shape == removed.shape
         and feature.shape[1:] == output.shape
+        and all(own.dtype.kind == "i" for own, _ in inside)
         and all(((own >= 0) & (own < count)).all() for own, count in inside)
     )
 
